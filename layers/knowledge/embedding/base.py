@@ -1,0 +1,43 @@
+"""What the store asks of an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from spot_sdk.documents import EmbeddingModel
+from spot_sdk.errors import EmbeddingFailed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+    """One embedding: shape ``(dimensions,)``, float32, unit length."""
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors whose inner product is the similarity of meaning.
+
+    Texts longer than the model's window are embedded whole, window by window (``embedding.windows``), never cut.
+    Both methods raise EmbedderUnavailable when the model cannot be reached in time, and EmbeddingFailed when it refuses
+    a text or answers with something that is not a finite, non-zero vector of ``model.dimensions``.
+    """
+
+    @property
+    def model(self) -> EmbeddingModel: ...
+
+    def embed(self, text: str) -> Vector:
+        """The vector of one text, ``(dimensions,) float32``."""
+        ...
+
+    def embed_batch(self, texts: Sequence[str]) -> list[Vector | EmbeddingFailed]:
+        """A vector, or the reason why there is none, for each text, in order.
+
+        One bad text does not cost its neighbours theirs; only EmbedderUnavailable is raised.
+        """
+        ...
+
+    def over_window(self, text: str) -> bool:
+        """True when the text is longer than the model reads at once (for remote models: by estimate, on the safe side)."""
+        ...

@@ -1,0 +1,290 @@
+"""What travels between providers, the store and analyzers: documents, queries and their answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, computed_field, field_validator
+
+from spot_sdk.errors import Problem
+from spot_sdk.knowledge_tags import TAG_RULE, is_tag, to_tag
+
+MAX_ID_LENGTH = 512
+MAX_SOURCE_LENGTH = 128
+MAX_TAGS = 64
+MAX_CONTENT_LENGTH = 1_000_000
+MAX_METADATA_BYTES = 65_536
+MAX_METADATA_DEPTH = 32
+MAX_BATCH = 1_000
+MAX_QUERY_LENGTH = 100_000
+MAX_TOP_K = 100
+
+Strategy = Literal["similarity"]
+UpsertStatus = Literal["created", "updated", "unchanged", "failed"]
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL stores no NUL, and UTF-8 has no lone surrogates."""
+    if "\0" in text:
+        raise ValueError("a NUL character cannot be stored")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError("a lone surrogate is not text")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if any(unicodedata.category(c) == "Cc" for c in text):
+        raise ValueError("control characters are not allowed")
+    if text != text.strip():
+        raise ValueError("blanks at the ends are not allowed")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold more than blanks")
+    return text
+
+
+def _tag(text: str) -> str:
+    if is_tag(text):
+        return text
+    try:
+        advice = f"; to_tag() makes {to_tag(text)!r} of it"
+    except ValueError:
+        advice = ""
+    raise ValueError(f"{text[:80]!r} is not a tag ({TAG_RULE}){advice}")
+
+
+def _utc_when_naive(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Line = Annotated[Text, AfterValidator(_one_line)]
+DocumentId = Annotated[Line, Field(min_length=1, max_length=MAX_ID_LENGTH)]
+Tag = Annotated[Text, AfterValidator(_tag)]
+Moment = Annotated[datetime, AfterValidator(_utc_when_naive)]
+
+
+def _check_json(value: Any, depth: int = 0) -> None:
+    """Refuse what JSON or PostgreSQL's jsonb cannot hold; raises ValueError."""
+    if depth > MAX_METADATA_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_METADATA_DEPTH}")
+    match value:
+        case None | bool():
+            pass
+        case str():
+            _storable(value)
+        case int():
+            if not -(2**63) <= value < 2**63:
+                raise ValueError("an integer beyond 64 bits")
+        case float():
+            if not math.isfinite(value):
+                raise ValueError(f"{value} is not a JSON number")
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise ValueError(f"key {key!r} is not a string")
+                _storable(key)
+                _check_json(item, depth + 1)
+        case list() | tuple():
+            for item in value:
+                _check_json(item, depth + 1)
+        case _:
+            raise ValueError(f"{type(value).__name__} is not a JSON value")
+
+
+class KnowledgeDocument(BaseModel):
+    """One retrievable piece of knowledge, chunk-sized.
+
+    ``id`` is stable and chosen by the provider (``employee:alice@co.com``, ``wiki:page-123#chunk-4``); storing the same
+    id again replaces. ``tags`` is the only categorisation. ``metadata["parent_id"]`` ties a chunk to its whole,
+    ``metadata["title"]`` and ``metadata["heading_path"]`` say where it stands and are searched with the content.
+    A moment without a time zone is UTC. ``score`` (0 to 1) is set on documents that a query returns.
+    """
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    id: DocumentId
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_LENGTH), AfterValidator(_not_blank)]
+    tags: Annotated[list[Tag], Field(max_length=MAX_TAGS)] = []
+    metadata: dict[str, Any] = {}
+    source: Annotated[Line, Field(max_length=MAX_SOURCE_LENGTH)] = ""
+    updated_at: Moment | None = None
+    expires_at: Moment | None = None
+    score: float | None = None
+
+    @field_validator("tags")
+    @classmethod
+    def _each_tag_once(cls, tags: list[str]) -> list[str]:
+        return list(dict.fromkeys(tags))
+
+    @field_validator("metadata")
+    @classmethod
+    def _metadata_is_json(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        _check_json(metadata)
+        size = len(json.dumps(metadata, ensure_ascii=False).encode())
+        if size > MAX_METADATA_BYTES:
+            raise ValueError(f"{size} bytes as JSON; at most {MAX_METADATA_BYTES} are allowed")
+        parent = metadata.get("parent_id")
+        if parent is not None and not (isinstance(parent, str) and 0 < len(parent) <= MAX_ID_LENGTH):
+            raise ValueError(f"parent_id must be a string of 1 to {MAX_ID_LENGTH} characters")
+        return metadata
+
+
+class RetrievalLimits(BaseModel):
+    """An operator's caps on what an analyzer may ask for; they shrink a request and never widen it."""
+
+    max_top_k: Annotated[int, Field(ge=1)] | None = None
+    min_score_floor: Annotated[float, Field(ge=0, le=1)] | None = None
+
+    def cap_top_k(self, top_k: int) -> int:
+        return top_k if self.max_top_k is None else min(top_k, self.max_top_k)
+
+    def floor_min_score(self, min_score: float) -> float:
+        return min_score if self.min_score_floor is None else max(min_score, self.min_score_floor)
+
+
+class Query(BaseModel):
+    """A question to the store: the ``top_k`` documents closest in meaning to ``text`` that ``tags`` admits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[Text, Field(max_length=MAX_QUERY_LENGTH), AfterValidator(_not_blank)]
+    tags: Text | None = None
+    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K, strict=True)] = 5
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
+    strategy: Strategy = "similarity"
+
+
+class QueryResult(BaseModel):
+    """Documents, best first, ties by id. ``text_over_window``: the text was longer than the model reads at once."""
+
+    documents: list[KnowledgeDocument]
+    text_over_window: bool = False
+
+
+class UpsertOutcome(BaseModel):
+    """What became of one document; ``problem`` says why it failed."""
+
+    id: str
+    status: UpsertStatus
+    problem: Problem | None = None
+
+
+class UpsertResult(BaseModel):
+    """What became of a batch, in its order.
+
+    ``embedded`` counts texts that went through the model; ``over_window`` those among the batch that are longer than
+    the model reads at once, and would be found better as smaller chunks.
+    """
+
+    results: list[UpsertOutcome]
+    embedded: int = 0
+    over_window: int = 0
+
+    def _count(self, status: UpsertStatus) -> int:
+        return sum(outcome.status == status for outcome in self.results)
+
+    @computed_field
+    @property
+    def created(self) -> int:
+        return self._count("created")
+
+    @computed_field
+    @property
+    def updated(self) -> int:
+        return self._count("updated")
+
+    @computed_field
+    @property
+    def unchanged(self) -> int:
+        return self._count("unchanged")
+
+    @computed_field
+    @property
+    def failed(self) -> int:
+        return self._count("failed")
+
+    @classmethod
+    def merged(cls, parts: Iterable[UpsertResult]) -> UpsertResult:
+        """One result for a batch that travelled in several requests."""
+        merged = cls(results=[])
+        for part in parts:
+            merged.results.extend(part.results)
+            merged.embedded += part.embedded
+            merged.over_window += part.over_window
+        return merged
+
+
+class BulkUpsert(BaseModel):
+    """Body of ``POST /bulk-upsert``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    documents: Annotated[list[KnowledgeDocument], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class Delete(BaseModel):
+    """Body of ``POST /delete``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[list[DocumentId], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class DeleteResult(BaseModel):
+    """How many of the documents named were there, and are gone."""
+
+    deleted: int
+
+
+class EmbeddingModel(BaseModel):
+    """The model behind the store's vectors.
+
+    ``max_input_tokens`` is its window; ``chunk_chars`` the length of text that fits the window with room to spare, and
+    so the length to chunk to.
+    """
+
+    backend: str
+    model: str
+    version: str
+    dimensions: int
+    max_input_tokens: int
+    chunk_chars: int
+
+
+class Version(BaseModel):
+    """Answer of ``GET /version``."""
+
+    version: str
+    embedding: EmbeddingModel
+
+
+class TagCount(BaseModel):
+    tag: str
+    documents: int
+
+
+class SourceCount(BaseModel):
+    source: str
+    documents: int
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+class Stats(BaseModel):
+    """Answer of ``GET /api/v1/knowledge/stats``: live documents, and those expired that cleanup has not removed yet."""
+
+    documents: int
+    expired: int
+    tags: list[TagCount]
+    sources: list[SourceCount]
+    oldest: datetime | None = None
+    newest: datetime | None = None

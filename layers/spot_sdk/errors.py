@@ -1,0 +1,193 @@
+"""The errors of the Knowledge Store, and the closed set of codes that name them.
+
+    KnowledgeError
+    ├── InvalidInput            the caller can mend it; repeating it as it is cannot help
+    │   ├── MalformedRequest    the body is not the JSON that was announced
+    │   ├── InvalidRequest      a field of the request is missing or out of range
+    │   ├── InvalidDocument     a document breaks a rule; `problems` names document and field
+    │   ├── DuplicateDocument   one id twice in a batch
+    │   ├── InvalidTagExpression  `column` and `expected` say where and what
+    │   └── PayloadTooLarge
+    ├── Unauthorized            no key, or a wrong one
+    ├── Forbidden               the key is right and does not allow this
+    ├── NotFound
+    ├── MethodNotAllowed
+    ├── Conflict                the state of the store does not allow this now
+    ├── EmbeddingFailed         the embedder refused a text; everything else in the batch is stored
+    ├── Unavailable             try again later; `retry_after_s` where the server said so
+    │   ├── StoreUnavailable    the database cannot be reached
+    │   ├── EmbedderUnavailable
+    │   ├── Overloaded
+    │   ├── DeadlineExceeded
+    │   └── ModelMismatch       the store holds vectors of another model
+    └── InternalError
+
+The server maps an exception to a status and a code, the client maps the code back to the exception; both read `code`
+and `status` from the classes below, so there is one table and no second one to keep equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+
+class Problem(BaseModel):
+    """One thing wrong with a request: which document (its id, if it has one), which field, and why."""
+
+    document: str | None = None
+    field: str | None = None
+    message: str
+
+
+class KnowledgeError(Exception):
+    """Root of every error that this product raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Knowledge Store error"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        problems: Sequence[Problem] = (),
+        retry_after_s: float | None = None,
+        correlation_id: str | None = None,
+    ) -> None:
+        super().__init__(message or self.title)
+        self.message = message or self.title
+        self.problems = list(problems)
+        self.retry_after_s = retry_after_s
+        self.correlation_id = correlation_id
+
+
+class InvalidInput(KnowledgeError):
+    code = "invalid_input"
+    status = 422
+    title = "The request is not valid"
+
+
+class MalformedRequest(InvalidInput):
+    code = "malformed_request"
+    status = 400
+    title = "The request body cannot be read"
+
+
+class InvalidRequest(InvalidInput):
+    code = "invalid_request"
+    title = "A field of the request is not valid"
+
+
+class InvalidDocument(InvalidInput):
+    code = "invalid_document"
+    title = "A document is not valid"
+
+
+class DuplicateDocument(InvalidInput):
+    code = "duplicate_document"
+    title = "A document id stands twice in one batch"
+
+
+class InvalidTagExpression(InvalidInput):
+    """A tag expression that cannot be read: `column` is 1-based, `expected` says what would have been right."""
+
+    code = "invalid_tag_expression"
+    title = "The tag expression is not valid"
+
+    def __init__(self, message: str = "", *, column: int = 0, expected: str = "", **kwargs: object) -> None:
+        super().__init__(message, **kwargs)  # type: ignore[arg-type]
+        self.column = column
+        self.expected = expected
+
+
+class PayloadTooLarge(InvalidInput):
+    code = "payload_too_large"
+    status = 413
+    title = "The request is too large"
+
+
+class Unauthorized(KnowledgeError):
+    code = "unauthorized"
+    status = 401
+    title = "A valid key is needed"
+
+
+class Forbidden(KnowledgeError):
+    code = "forbidden"
+    status = 403
+    title = "The key does not allow this"
+
+
+class NotFound(KnowledgeError):
+    code = "not_found"
+    status = 404
+    title = "There is no such thing"
+
+
+class MethodNotAllowed(KnowledgeError):
+    code = "method_not_allowed"
+    status = 405
+    title = "The method is not allowed here"
+
+
+class Conflict(KnowledgeError):
+    code = "conflict"
+    status = 409
+    title = "The store's present state does not allow this"
+
+
+class EmbeddingFailed(KnowledgeError):
+    code = "embedding_failed"
+    status = 422
+    title = "The embedder could not embed a text"
+
+
+class Unavailable(KnowledgeError):
+    code = "unavailable"
+    status = 503
+    title = "Not available now"
+
+
+class StoreUnavailable(Unavailable):
+    code = "store_unavailable"
+    title = "The database cannot be reached"
+
+
+class EmbedderUnavailable(Unavailable):
+    code = "embedder_unavailable"
+    title = "The embedder cannot be reached"
+
+
+class Overloaded(Unavailable):
+    code = "overloaded"
+    title = "Too many requests at once"
+
+
+class DeadlineExceeded(Unavailable):
+    code = "deadline_exceeded"
+    status = 504
+    title = "The time allowed ran out"
+
+
+class ModelMismatch(Unavailable):
+    code = "model_mismatch"
+    title = "The store holds vectors of another embedding model"
+
+
+class InternalError(KnowledgeError):
+    code = "internal_error"
+    title = "Something broke inside the Knowledge Store"
+
+
+def _subclasses(root: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _subclasses(child)
+
+
+def errors_by_code() -> dict[str, type[KnowledgeError]]:
+    """Every code with its class; the client's half of the table."""
+    return {error.code: error for error in _subclasses(KnowledgeError)}
