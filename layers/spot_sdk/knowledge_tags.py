@@ -47,9 +47,7 @@ def is_tag_character(character: str) -> bool:
 def is_tag(text: str) -> bool:
     """True when ``text`` may be stored as a tag, which is when a tag expression can ask for it."""
     return (
-        0 < len(text) <= MAX_TAG_LENGTH
-        and all(map(is_tag_character, text))
-        and unicodedata.is_normalized("NFC", text)
+        0 < len(text) <= MAX_TAG_LENGTH and all(map(is_tag_character, text)) and unicodedata.is_normalized("NFC", text)
     )
 
 
