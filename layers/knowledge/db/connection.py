@@ -1,0 +1,102 @@
+"""One PostgreSQL connection per execution environment, mended once when it turns out to be dead."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+
+from knowledge.db.failures import is_connection_lost, is_repeatable, translate
+
+T = TypeVar("T")
+Transaction = psycopg.Cursor[DictRow]
+
+_CONNECT_TIMEOUT_S = 5
+_ATTEMPTS = 6
+_BACKOFF_S = 0.02
+
+
+class Database:
+    """Runs transactions on one connection, opened when first needed.
+
+    ``conninfo`` is asked at each connect, so that a rotated secret is taken up. A Lambda environment handles one
+    request at a time; a lock keeps that true elsewhere.
+    """
+
+    def __init__(self, conninfo: Callable[[], str], *, application_name: str = "knowledge") -> None:
+        self._conninfo = conninfo
+        self._application_name = application_name
+        self._connection: psycopg.Connection[DictRow] | None = None
+        self._lock = Lock()
+
+    def run(self, work: Callable[[Transaction], T], *, timeout_s: float | None = None) -> T:
+        """What ``work`` returns, its statements committed as one transaction.
+
+        ``work`` must be safe to repeat from the start: it is called again after a deadlock or serialization failure,
+        and once after a connection that turns out to be dead. ``timeout_s`` bounds each statement.
+
+        Raises StoreUnavailable, Overloaded, DeadlineExceeded or InternalError for the database's failures;
+        whatever ``work`` raises rolls back and passes through.
+        """
+        with self._lock:
+            reconnects_left = 1
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    return self._run_once(work, timeout_s)
+                except psycopg.Error as error:
+                    if is_connection_lost(error):
+                        self._discard()
+                        if reconnects_left:
+                            reconnects_left -= 1
+                            continue
+                    elif is_repeatable(error) and attempt < _ATTEMPTS:
+                        time.sleep(random.uniform(0, _BACKOFF_S * 2**attempt))  # noqa: S311 - jitter
+                        continue
+                    raise translate(error) from error
+            raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _run_once(self, work: Callable[[Transaction], T], timeout_s: float | None) -> T:
+        connection = self._connected()
+        with connection.transaction(), connection.cursor() as transaction:
+            if timeout_s is not None:
+                set_local(transaction, statement_timeout=f"{max(1, round(timeout_s * 1000))}ms")
+            return work(transaction)
+
+    def _connected(self) -> psycopg.Connection[DictRow]:
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(
+                self._conninfo(),
+                autocommit=True,  # so that transaction() is the only thing that opens one
+                row_factory=dict_row,
+                application_name=self._application_name,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                prepare_threshold=None,  # prepared statements break transaction-mode proxies and pin plans
+                keepalives_idle=30,
+                tcp_user_timeout=30_000,
+            )
+        return self._connection
+
+    def _discard(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection; the next ``run`` opens another."""
+        with self._lock:
+            self._discard()
+
+
+def set_local(transaction: Transaction, **settings: Any) -> None:
+    """Set PostgreSQL settings for the rest of this transaction (``hnsw__ef_search=100`` sets ``hnsw.ef_search``)."""
+    names = [name.replace("__", ".") for name in settings]
+    values = [str(value) for value in settings.values()]
+    transaction.execute(
+        "SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS setting (name, value)",
+        (names, values),
+    )

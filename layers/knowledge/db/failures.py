@@ -1,0 +1,47 @@
+"""PostgreSQL's failures as members of the product's closed set of errors, told apart by SQLSTATE alone."""
+
+from __future__ import annotations
+
+import psycopg
+
+from spot_sdk.errors import DeadlineExceeded, InternalError, KnowledgeError, Overloaded, StoreUnavailable
+
+_BY_SQLSTATE: dict[str, type[KnowledgeError]] = {
+    "57014": DeadlineExceeded,  # query_canceled: statement_timeout
+    "55P03": Overloaded,  # lock_not_available: lock_timeout
+    "53300": Overloaded,  # too_many_connections
+    "57P01": StoreUnavailable,  # admin_shutdown
+    "57P02": StoreUnavailable,  # crash_shutdown
+    "57P03": StoreUnavailable,  # cannot_connect_now
+    "57P05": StoreUnavailable,  # idle_session_timeout
+    "25P03": StoreUnavailable,  # idle_in_transaction_session_timeout
+    "28P01": StoreUnavailable,  # invalid_password: the secret was rotated or is wrong
+    "3D000": StoreUnavailable,  # invalid_catalog_name
+}
+_BY_CLASS: dict[str, type[KnowledgeError]] = {
+    "08": StoreUnavailable,  # connection exception
+    "53": StoreUnavailable,  # insufficient resources: disk full, out of memory
+}
+_REPEATABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected: rolled back, and meant to be tried again
+
+
+def is_repeatable(error: psycopg.Error) -> bool:
+    """True when the transaction was rolled back only because of its neighbours."""
+    return error.sqlstate in _REPEATABLE
+
+
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """True when the connection is of no use any more, whatever it says of itself."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError)
+    return error.sqlstate.startswith(("08", "57P"))
+
+
+def translate(error: psycopg.Error) -> KnowledgeError:
+    """The error that a caller sees. The driver's text stays in ``__cause__`` and the log: it may quote data."""
+    state = error.sqlstate
+    if state is None:
+        kind = StoreUnavailable if isinstance(error, psycopg.OperationalError) else InternalError
+    else:
+        kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2]) or InternalError
+    return kind(f"{kind.title} (SQLSTATE {state or 'none'})")
