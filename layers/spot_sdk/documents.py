@@ -181,8 +181,8 @@ class UpsertOutcome(BaseModel):
 class UpsertResult(BaseModel):
     """What became of a batch, in its order.
 
-    ``embedded`` counts texts that went through the model; ``over_window`` those among the batch that are longer than
-    the model reads at once, and would be found better as smaller chunks.
+    ``embedded`` counts texts that went through the model; ``over_window`` those among them that are longer than the
+    model reads at once, and would be found better as smaller chunks.
     """
 
     results: list[UpsertOutcome]
@@ -265,6 +265,12 @@ class Version(BaseModel):
 
     version: str
     embedding: EmbeddingModel
+
+
+class Health(BaseModel):
+    """Answer of ``GET /health`` when all is well; anything else is a problem with status 503."""
+
+    status: Literal["ok"]
 
 
 class TagCount(BaseModel):

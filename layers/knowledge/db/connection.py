@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import psycopg
+from pgvector.psycopg import register_vector
 from psycopg.rows import DictRow, dict_row
 
 from knowledge.db.failures import is_connection_lost, is_repeatable, translate
@@ -69,7 +70,7 @@ class Database:
 
     def _connected(self) -> psycopg.Connection[DictRow]:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(
+            connection = psycopg.connect(
                 self._conninfo(),
                 autocommit=True,  # so that transaction() is the only thing that opens one
                 row_factory=dict_row,
@@ -79,6 +80,8 @@ class Database:
                 keepalives_idle=30,
                 tcp_user_timeout=30_000,
             )
+            register_vector(connection)
+            self._connection = connection
         return self._connection
 
     def _discard(self) -> None:

@@ -37,9 +37,14 @@ def is_connection_lost(error: psycopg.Error) -> bool:
     return error.sqlstate.startswith(("08", "57P"))
 
 
+_NO_SCHEMA = "the database has no schema of this version; run `knowledge migrate`"
+
+
 def translate(error: psycopg.Error) -> KnowledgeError:
     """The error that a caller sees. The driver's text stays in ``__cause__`` and the log: it may quote data."""
     state = error.sqlstate
+    if state in ("42P01", "42703", "42704"):  # undefined table, column, type
+        return StoreUnavailable(_NO_SCHEMA)
     if state is None:
         kind = StoreUnavailable if isinstance(error, psycopg.OperationalError) else InternalError
     else:

@@ -71,11 +71,7 @@ def migrate(conninfo: str, model: EmbeddingModel, *, folder: Path = MIGRATIONS) 
         )
     try:
         with psycopg.connect(conninfo, row_factory=dict_row, application_name="knowledge-migrate") as connection:
-            applied = [
-                migration.name
-                for migration in read_migrations(folder)
-                if _apply(connection, migration, model)
-            ]
+            applied = [migration.name for migration in read_migrations(folder) if _apply(connection, migration, model)]
             _refuse_newer_database(connection, folder)
             require_model(connection, model)
             return applied

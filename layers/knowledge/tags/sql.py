@@ -1,8 +1,8 @@
 """A tag expression as a WHERE clause: constant text around parameters, never text made from input.
 
-``employee+executive|director`` becomes ``(tags @> %(tags_0)s::text[] OR tags @> %(tags_1)s::text[])``, which a GIN index
-on ``tags`` answers. The same expression decides in memory with ``TagExpression.matches``; a property test holds the two
-equal on a real PostgreSQL.
+``employee+executive|director`` becomes ``(tags @> %(tags_0)s::text[] OR tags @> %(tags_1)s::text[])``, which a GIN
+index on ``tags`` answers. The same expression decides in memory with ``TagExpression.matches``; a property test holds
+the two equal on a real PostgreSQL.
 """
 
 from __future__ import annotations

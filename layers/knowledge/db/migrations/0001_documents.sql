@@ -21,9 +21,11 @@ CREATE TABLE knowledge_documents (
     metadata     jsonb NOT NULL DEFAULT '{}',
     source       text NOT NULL DEFAULT '',
     parent_id    text COLLATE "C" GENERATED ALWAYS AS (metadata ->> 'parent_id') STORED,
-    content_hash bytea NOT NULL,  -- SHA-256 of the text that was embedded
-    updated_at   timestamptz NOT NULL DEFAULT now(),
-    expires_at   timestamptz
+    content_hash bytea NOT NULL,  -- SHA-256 of the text that was embedded: equal means the vector still holds
+    row_hash     bytea NOT NULL,  -- SHA-256 of all that the provider sent: equal means there is nothing to write
+    updated_at   timestamptz NOT NULL DEFAULT now(),  -- the provider's moment where it gave one
+    expires_at   timestamptz,
+    stored_at    timestamptz NOT NULL DEFAULT now()   -- when this row was last written
 ) WITH (fillfactor = 70);  -- room in each page for bookkeeping updates that touch no index
 
 -- The dimension is the model's, so this one column cannot be static text.

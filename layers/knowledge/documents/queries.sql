@@ -1,0 +1,99 @@
+-- embedding_model --
+-- The model whose vectors the documents have.
+SELECT model, version, dimensions FROM knowledge_embedding_models WHERE collection = 'documents'
+
+-- hold_for_reading --
+-- Keeps a switch of the embedding model out until this transaction ends.
+LOCK TABLE knowledge_documents IN ACCESS SHARE MODE
+
+-- hold_for_writing --
+-- Keeps a switch of the embedding model out until this transaction ends.
+LOCK TABLE knowledge_documents IN ROW EXCLUSIVE MODE
+
+-- compare --
+-- Of the documents offered, those already stored: what is the same, and the vector where only the content is.
+SELECT stored.id,
+       stored.row_hash = offered.row_hash AS same_row,
+       CASE WHEN stored.content_hash = offered.content_hash AND stored.row_hash <> offered.row_hash
+            THEN stored.embedding END AS embedding
+FROM unnest(%(ids)s::text[], %(content_hashes)s::bytea[], %(row_hashes)s::bytea[])
+         AS offered (id, content_hash, row_hash)
+JOIN knowledge_documents AS stored USING (id)
+
+-- upsert --
+-- One statement in id order, so that concurrent writers lock in one order; rows that would not change are not touched.
+INSERT INTO knowledge_documents AS stored
+       (id, content, tags, metadata, source, updated_at, expires_at, content_hash, row_hash, embedding)
+SELECT id, content, tags, metadata, source, coalesce(updated_at, now()), expires_at,
+       decode(content_hash, 'hex'), decode(row_hash, 'hex'), embedding
+FROM ROWS FROM (
+         jsonb_to_recordset(%(documents)s::jsonb) AS (
+             id text, content text, tags text[], metadata jsonb, source text, updated_at timestamptz,
+             expires_at timestamptz, content_hash text, row_hash text),
+         unnest(%(embeddings)s::vector[])
+     ) AS offered (id, content, tags, metadata, source, updated_at, expires_at, content_hash, row_hash, embedding)
+ORDER BY id COLLATE "C"
+ON CONFLICT (id) DO UPDATE
+SET content = excluded.content, tags = excluded.tags, metadata = excluded.metadata, source = excluded.source,
+    updated_at = excluded.updated_at, expires_at = excluded.expires_at, content_hash = excluded.content_hash,
+    row_hash = excluded.row_hash, embedding = excluded.embedding, stored_at = now()
+WHERE stored.row_hash <> excluded.row_hash
+RETURNING id, xmax = 0 AS created
+
+-- delete --
+-- Remove documents by id, locked in id order like every writer.
+WITH doomed AS (
+    SELECT id FROM knowledge_documents WHERE id = ANY (%(ids)s::text[]) ORDER BY id FOR UPDATE
+)
+DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
+
+-- estimate_matches --
+-- The planner's estimate of the live rows that a tag filter admits.
+EXPLAIN (FORMAT JSON)
+SELECT FROM knowledge_documents WHERE {tags} AND (expires_at IS NULL OR expires_at > now())
+
+-- scan --
+-- The nearest of the live rows that a tag filter admits, by reading them all: "+ 0" keeps the index out.
+SELECT id, content, tags, metadata, source, updated_at, expires_at, 1 - (embedding <=> %(vector)s) AS similarity
+FROM knowledge_documents
+WHERE {tags} AND (expires_at IS NULL OR expires_at > now())
+ORDER BY least(embedding <=> %(vector)s, 1) + 0, id
+LIMIT %(limit)s
+
+-- search_index --
+-- Near live rows that a tag filter admits, from the HNSW index, sorted again because a relaxed scan is not in order.
+WITH near AS MATERIALIZED (
+    SELECT id, content, tags, metadata, source, updated_at, expires_at, embedding <=> %(vector)s AS distance
+    FROM knowledge_documents
+    WHERE {tags} AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY embedding <=> %(vector)s
+    LIMIT %(limit)s
+)
+SELECT id, content, tags, metadata, source, updated_at, expires_at, 1 - distance AS similarity
+FROM near
+ORDER BY least(distance, 1) + 0, id
+
+-- count --
+-- Totals: live, and expired but not removed yet.
+SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS documents,
+       count(*) FILTER (WHERE expires_at <= now()) AS expired,
+       min(updated_at) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS oldest,
+       max(updated_at) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS newest
+FROM knowledge_documents
+
+-- count_by_tag --
+-- Live documents of each of the tags asked for.
+SELECT tag, count(stored.id) AS documents
+FROM unnest(%(tags)s::text[]) WITH ORDINALITY AS wanted (tag, place)
+LEFT JOIN knowledge_documents AS stored
+       ON stored.tags @> ARRAY[tag] AND (expires_at IS NULL OR expires_at > now())
+GROUP BY tag, place
+ORDER BY place
+
+-- count_by_source --
+-- Live documents of each source, with the span of their moments.
+SELECT source, count(*) AS documents, min(updated_at) AS oldest, max(updated_at) AS newest
+FROM knowledge_documents
+WHERE expires_at IS NULL OR expires_at > now()
+GROUP BY source
+ORDER BY source

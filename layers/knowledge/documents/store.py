@@ -1,0 +1,170 @@
+"""Documents in PostgreSQL: the only module that knows their SQL (``queries.sql``, beside it)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
+
+from pgvector import Vector as PgVector
+from psycopg import sql
+
+from knowledge.db.connection import Database, Transaction, set_local
+from knowledge.db.migrate import refuse_other_model
+from knowledge.db.statements import load_statements
+from knowledge.documents.fingerprint import Fingerprinted
+from knowledge.search.knn import Neighbours, nearest
+from knowledge.tags.sql import TagFilter, tag_filter
+from spot_sdk.documents import EmbeddingModel, KnowledgeDocument, SourceCount, Stats, TagCount
+from spot_sdk.tag_expression import TagExpression
+
+if TYPE_CHECKING:
+    from knowledge.embedding.base import Vector
+
+_SQL = load_statements(Path(__file__).with_name("queries.sql"))
+
+_INDEX_SETTINGS = {
+    "hnsw__ef_search": 100,
+    "hnsw__iterative_scan": "relaxed_order",
+    "hnsw__scan_mem_multiplier": 4,
+}
+
+
+class Stored(NamedTuple):
+    """What the store holds under an id that is offered again."""
+
+    same_row: bool
+    embedding: PgVector | None  # where the content is the same and the rest is not
+
+
+class DocumentStore:
+    """Reads and writes documents whose vectors are of one model.
+
+    Every method is one transaction and raises the database's failures as ``Database.run`` says. Those that touch
+    vectors raise ModelMismatch when the table holds another model's, also when it was switched a moment ago.
+    """
+
+    def __init__(self, database: Database, model: EmbeddingModel) -> None:
+        self._database = database
+        self._model = model
+
+    def compare(self, offered: Sequence[Fingerprinted]) -> dict[str, Stored]:
+        """What is stored already under the ids of ``offered``."""
+
+        def work(transaction: Transaction) -> dict[str, Stored]:
+            self._hold_model(transaction, "hold_for_reading")
+            rows = transaction.execute(
+                _SQL["compare"],
+                {
+                    "ids": [entry.document.id for entry in offered],
+                    "content_hashes": [entry.content_hash for entry in offered],
+                    "row_hashes": [entry.row_hash for entry in offered],
+                },
+            )
+            return {row["id"]: Stored(row["same_row"], row["embedding"]) for row in rows}
+
+        return self._database.run(work)
+
+    def upsert(self, entries: Sequence[tuple[Fingerprinted, Vector | PgVector]]) -> dict[str, bool]:
+        """Write documents with their vectors; returns id -> True where it was created, False where it was updated.
+
+        All or nothing. An id that is missing in the answer was the same already.
+        """
+        if not entries:
+            return {}
+        ordered = sorted(entries, key=lambda entry: entry[0].document.id)
+
+        def work(transaction: Transaction) -> dict[str, bool]:
+            self._hold_model(transaction, "hold_for_writing")
+            rows = transaction.execute(
+                _SQL["upsert"],
+                {
+                    "documents": json.dumps([_as_record(entry) for entry, _ in ordered], ensure_ascii=False),
+                    "embeddings": [_as_pgvector(vector) for _, vector in ordered],
+                },
+            )
+            return {row["id"]: row["created"] for row in rows}
+
+        return self._database.run(work)
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents; returns how many were there."""
+        return self._database.run(lambda transaction: transaction.execute(_SQL["delete"], {"ids": list(ids)}).rowcount)
+
+    def nearest(
+        self, vector: Vector, expression: TagExpression | None, top_k: int, *, timeout_s: float | None = None
+    ) -> Neighbours[KnowledgeDocument]:
+        """The ``top_k`` live documents that ``expression`` admits and whose vectors are closest, best first.
+
+        ``score`` is the cosine similarity clamped to [0, 1]; equal scores are in id order.
+        """
+
+        def work(transaction: Transaction) -> Neighbours[KnowledgeDocument]:
+            self._hold_model(transaction, "hold_for_reading")
+            return nearest(_BoundSearch(transaction, _as_pgvector(vector), tag_filter(expression)), top_k)
+
+        return self._database.run(work, timeout_s=timeout_s)
+
+    def stats(self, tags: Sequence[str]) -> Stats:
+        """Counts over the live documents, with one line for each of ``tags`` and each source."""
+
+        def work(transaction: Transaction) -> Stats:
+            totals = transaction.execute(_SQL["count"]).fetchone() or {}
+            by_tag = transaction.execute(_SQL["count_by_tag"], {"tags": list(tags)}).fetchall()
+            by_source = transaction.execute(_SQL["count_by_source"]).fetchall()
+            return Stats(
+                **totals,
+                tags=[TagCount(**row) for row in by_tag],
+                sources=[SourceCount(**row) for row in by_source],
+            )
+
+        return self._database.run(work)
+
+    def check(self) -> None:
+        """Raise unless the database answers and holds this model's vectors."""
+        self._database.run(lambda transaction: self._hold_model(transaction, "hold_for_reading"))
+
+    def _hold_model(self, transaction: Transaction, hold: str) -> None:
+        """Lock first, look second: what is seen then stays true to the end of the transaction."""
+        transaction.execute(_SQL[hold])
+        refuse_other_model(transaction.execute(_SQL["embedding_model"]).fetchone(), self._model)
+
+
+class _BoundSearch:
+    """``FilteredVectors`` over the documents, inside one transaction."""
+
+    def __init__(self, transaction: Transaction, vector: PgVector, tags: TagFilter) -> None:
+        self._transaction = transaction
+        self._vector = vector
+        self._tags = tags
+
+    def estimate_matches(self) -> int:
+        row = self._execute(_SQL["estimate_matches"]).fetchone() or {}
+        return round(row["QUERY PLAN"][0]["Plan"]["Plan Rows"])
+
+    def scan(self, limit: int) -> list[KnowledgeDocument]:
+        return [_as_document(row) for row in self._execute(_SQL["scan"], limit=limit)]
+
+    def search_index(self, limit: int) -> list[KnowledgeDocument]:
+        set_local(self._transaction, **_INDEX_SETTINGS)
+        return [_as_document(row) for row in self._execute(_SQL["search_index"], limit=limit)]
+
+    def _execute(self, statement: LiteralString, **parameters: Any) -> Transaction:
+        query = sql.SQL(statement).format(tags=sql.SQL(self._tags.condition))
+        return self._transaction.execute(query, {"vector": self._vector, **self._tags.parameters, **parameters})
+
+
+def _as_record(entry: Fingerprinted) -> dict[str, Any]:
+    record = entry.document.model_dump(mode="json", exclude={"score"})
+    return record | {"content_hash": entry.content_hash.hex(), "row_hash": entry.row_hash.hex()}
+
+
+def _as_pgvector(vector: Vector | PgVector) -> PgVector:
+    return vector if isinstance(vector, PgVector) else PgVector(vector)
+
+
+def _as_document(row: dict[str, Any]) -> KnowledgeDocument:
+    score = min(1.0, max(0.0, row.pop("similarity")))
+    # Validated when it was stored: building it again without a second look saves most of a millisecond a document.
+    return KnowledgeDocument.model_construct(**row, score=score)

@@ -1,0 +1,165 @@
+"""How every HTTP function answers: keys checked first, the body parsed once, errors as RFC 9457 problems.
+
+A function declares its routes on a ``Resolver`` and returns models; see functions/query/app.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from knowledge import wiring
+from knowledge.body import parse_body
+from knowledge.settings import SettingsError
+from knowledge.telemetry import logger
+from spot_sdk.errors import (
+    InternalError,
+    InvalidDocument,
+    InvalidRequest,
+    KnowledgeError,
+    MalformedRequest,
+    NotFound,
+    Problem,
+)
+from spot_sdk.problems import PROBLEM_CONTENT_TYPE, to_problem
+
+KEY_HEADER = "x-internal-api-key"
+CORRELATION_HEADER = "x-correlation-id"
+_CORRELATION_ID = re.compile(r"[\w.:@/+=-]{1,128}")
+
+
+class Request(APIGatewayProxyEventV2):
+    """A payload 2.0 event of an HTTP API or a Function URL."""
+
+    @cached_property
+    def json_body(self) -> Any:
+        return parse_body(
+            self.body, is_base64=bool(self.is_base64_encoded), content_encoding=self.headers.get("content-encoding")
+        )
+
+    @property
+    def path(self) -> str:
+        """The path by which a route is chosen, with a path parameter as one encoded segment.
+
+        An HTTP API hands over a decoded path, in which an id's own ``/``, ``#`` or ``?`` cannot be told from the
+        path's; its path parameter can.
+        """
+        path = super().path
+        for value in self.path_parameters.values():
+            if not path.endswith(value) or self.raw_query_string:
+                raise InvalidRequest("the id was damaged on its way in the path; send it to POST /delete")
+            return path.removesuffix(value) + quote(value, safe="")
+        return path
+
+    @property
+    def correlation_id(self) -> str:
+        """The caller's, when it sent one that is fit to be logged, else the gateway's request id."""
+        sent = self.headers.get(CORRELATION_HEADER) or ""
+        return sent if _CORRELATION_ID.fullmatch(sent) else self.request_context.request_id
+
+
+class Resolver(APIGatewayHttpResolver):
+    """Powertools' resolver for payload 2.0, with this product's keys, bodies and problems."""
+
+    current_event: Request
+
+    def __init__(self) -> None:
+        super().__init__(enable_validation=True, serializer=_to_json)
+        self.exception_handler(KnowledgeError)(self._answer_error)
+        self.exception_handler(RequestValidationError)(self._answer_invalid)
+        self.exception_handler(SettingsError)(self._answer_broken)
+        self.exception_handler(Exception)(self._answer_broken)
+        self.not_found(self._answer_not_found)
+
+    def resolve(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """The answer to one request, always with its correlation id, and a problem where something is wrong."""
+        self._request = request = Request(event)
+        logger.set_correlation_id(request.correlation_id)
+        try:
+            self._admit(request)
+            answer = super().resolve(event, context)
+        except KnowledgeError as error:
+            answer = _as_answer(self._answer_error(error))
+        except SettingsError as error:
+            answer = _as_answer(self._answer_broken(error))
+        answer.setdefault("headers", {})[CORRELATION_HEADER] = request.correlation_id
+        return answer
+
+    def _to_proxy_event(self, event: dict[str, Any]) -> Request:
+        return self._request
+
+    def _admit(self, request: Request) -> None:
+        """Refuse before anything of the body is looked at."""
+        wiring.keyring().authorize(request.http_method, request.path, request.headers.get(KEY_HEADER))
+        content_type = request.headers.get("content-type") or "application/json"
+        if request.body and content_type.partition(";")[0].strip().lower() != "application/json":
+            raise MalformedRequest(f"send the body as Content-Type application/json, not {content_type[:80]!r}")
+
+    def _answer_error(self, error: KnowledgeError) -> Response[str]:
+        log = logger.warning if error.status < 500 else logger.error
+        log("refused", code=error.code, status=error.status, reason=type(error).__name__)
+        headers: dict[str, str | list[str]] = {}
+        if error.retry_after_s is not None:
+            headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+        body = json.dumps(to_problem(error, correlation_id=self._request.correlation_id))
+        return Response(error.status, content_type=PROBLEM_CONTENT_TYPE, headers=headers, body=body)
+
+    def _answer_invalid(self, error: RequestValidationError) -> Response[str]:
+        return self._answer_error(_as_invalid_input(error.errors(), self._request.json_body))
+
+    def _answer_not_found(self, _: NotFoundError) -> Response[str]:
+        return self._answer_error(NotFound(f"no route for {self._request.http_method} here"))
+
+    def _answer_broken(self, error: Exception) -> Response[str]:
+        """The last resort: the trace goes to the log, and the caller learns only where to look for it."""
+        logger.exception("broken", reason=type(error).__name__)
+        return self._answer_error(InternalError())
+
+
+def _as_invalid_input(errors: Sequence[Any], body: Any) -> KnowledgeError:
+    """Pydantic's findings as problems that name the document and the field."""
+    problems = [_as_problem(error["loc"], error["msg"], body) for error in errors]
+    kind = InvalidDocument if any(problem.document for problem in problems) else InvalidRequest
+    first = problems[0]
+    where = " ".join(part for part in (first.document, first.field) if part)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return kind(f"{where}: {first.message}{more}", problems=problems)
+
+
+def _as_problem(location: Sequence[str | int], message: str, body: Any) -> Problem:
+    path = list(location[1:])  # without "body" or "path"
+    document = None
+    if path[:1] == ["documents"] and len(path) > 1 and isinstance(path[1], int):
+        document = _id_of(body["documents"][path[1]]) or f"documents[{path[1]}]"
+        path = path[2:]
+    elif isinstance(body, dict) and "content" in body:
+        document = _id_of(body)
+    return Problem(document=document, field=".".join(map(str, path)) or None, message=message.removeprefix("Value error, "))
+
+
+def _id_of(document: Any) -> str | None:
+    identifier = document.get("id") if isinstance(document, dict) else None
+    return identifier.encode("utf-8", "replace").decode()[:200] if isinstance(identifier, str) else None
+
+
+def _as_answer(response: Response[str]) -> dict[str, Any]:
+    return {
+        "statusCode": response.status_code,
+        "headers": {**response.headers, "Content-Type": response.headers["Content-Type"]},
+        "body": response.body,
+        "isBase64Encoded": False,
+    }
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

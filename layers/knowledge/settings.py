@@ -1,0 +1,82 @@
+"""What the environment says: the only module of the server that reads it.
+
+Each function reads what one concern needs and names the variables it reads. A missing or wrong value is one clear line
+(``SettingsError``) when the concern is first needed, and never a surprise at import.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+
+from knowledge.embedding.settings_model import EmbeddingSettings
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class SettingsError(Exception):
+    """The environment does not say what is needed; the message names the variables."""
+
+
+class DatabaseSettings(BaseModel):
+    """Where the database is: an address, or the ARN of a secret that holds its parts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: SecretStr | None = None
+    secret_arn: str | None = None
+
+
+class AccessSettings(BaseModel):
+    """Who may call what: the keys, two during a rotation, and whether reading needs one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: SecretStr | None = None
+    previous_key: SecretStr | None = None
+    secret_arn: str | None = None
+    query_access: Literal["key", "open"] = "key"
+
+
+def database() -> DatabaseSettings:
+    settings = _read(DatabaseSettings, url="DATABASE_URL", secret_arn="DATABASE_SECRET_ARN")  # noqa: S106 - a name
+    if settings.url is None and settings.secret_arn is None:
+        raise SettingsError("set DATABASE_URL or DATABASE_SECRET_ARN: there is no database to use")
+    return settings
+
+
+def access() -> AccessSettings:
+    return _read(
+        AccessSettings,
+        key="SPOT_INTERNAL_API_KEY",
+        previous_key="SPOT_INTERNAL_API_KEY_PREVIOUS",
+        secret_arn="INTERNAL_API_KEY_SECRET_ARN",  # noqa: S106 - a name
+        query_access="QUERY_ACCESS",
+    )
+
+
+def embedding() -> EmbeddingSettings:
+    return _read(
+        EmbeddingSettings,
+        backend="EMBEDDING_BACKEND",
+        model="EMBEDDING_MODEL",
+        batch_size="EMBEDDING_BATCH_SIZE",
+        dimensions="EMBEDDING_DIMENSIONS",
+        timeout_s="EMBEDDING_TIMEOUT_S",
+        ollama_url="OLLAMA_URL",
+        openai_base_url="OPENAI_BASE_URL",
+        openai_api_key="OPENAI_API_KEY",
+        aws_region="AWS_REGION",
+    )
+
+
+def _read(model: type[Model], **variables: str) -> Model:
+    """The model filled from the variables that are set; one that is set to nothing counts as not set."""
+    values = {field: os.environ[name] for field, name in variables.items() if os.environ.get(name)}
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(f"{variables[str(found['loc'][0])]}: {found['msg']}" for found in error.errors())
+        raise SettingsError(f"the environment is not right: {problems}") from None

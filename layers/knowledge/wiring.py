@@ -1,0 +1,105 @@
+"""The only place that constructs adapters: each once per execution environment, when first needed."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from knowledge import settings
+from knowledge.access import Keyring, Role
+
+if TYPE_CHECKING:
+    from knowledge.db.connection import Database
+    from knowledge.documents.ingest import Ingestion
+    from knowledge.documents.retrieval import Retrieval
+    from knowledge.documents.store import DocumentStore
+    from knowledge.embedding.base import Embedder
+
+
+@cache
+def embedder() -> Embedder:
+    from knowledge.embedding.factory import make_embedder
+
+    try:
+        return make_embedder(settings.embedding())
+    except ValueError as error:
+        raise settings.SettingsError(str(error)) from error
+
+
+@cache
+def database() -> Database:
+    from knowledge.db.connection import Database
+
+    return Database(database_url)
+
+
+@cache
+def documents() -> DocumentStore:
+    from knowledge.documents.store import DocumentStore
+
+    return DocumentStore(database(), embedder().model)
+
+
+@cache
+def ingestion() -> Ingestion:
+    from knowledge.documents.ingest import Ingestion
+
+    return Ingestion(documents(), embedder())
+
+
+@cache
+def retrieval() -> Retrieval:
+    from knowledge.documents.retrieval import Retrieval
+
+    return Retrieval(documents(), embedder())
+
+
+@cache
+def keyring() -> Keyring:
+    access = settings.access()
+    keys = [key.get_secret_value() for key in (access.key, access.previous_key) if key is not None]
+    if access.secret_arn is not None:
+        secret = _secret(access.secret_arn)
+        keys += [value for value in (secret.get("current"), secret.get("previous")) if value]
+    return Keyring(keys, without_key=Role.READER if access.query_access == "open" else Role.ANYONE)
+
+
+def migrate() -> list[str]:
+    """Apply the migrations that the database does not have yet; returns their names."""
+    from knowledge.db.migrate import migrate
+
+    return migrate(database_url(), embedder().model)
+
+
+def database_url() -> str:
+    """The database's address, asked for at every connect so that a rotated secret is taken up."""
+    where = settings.database()
+    if where.url is not None:
+        return where.url.get_secret_value()
+    from psycopg.conninfo import make_conninfo
+
+    secret = _secret(where.secret_arn or "")
+    return make_conninfo(
+        host=secret["host"],
+        port=secret.get("port", 5432),
+        dbname=secret.get("dbname", "knowledge"),
+        user=secret["username"],
+        password=secret["password"],
+        sslmode="verify-full",
+        sslrootcert="system",
+    )
+
+
+def _secret(arn: str) -> dict[str, Any]:
+    from aws_lambda_powertools.utilities import parameters
+
+    return json.loads(parameters.get_secret(arn, max_age=60))
+
+
+def reset() -> None:
+    """Forget everything constructed, so that the next use reads the environment again."""
+    if database.cache_info().currsize:
+        database().close()
+    for constructor in (embedder, database, documents, ingestion, retrieval, keyring):
+        constructor.cache_clear()
