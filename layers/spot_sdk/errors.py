@@ -29,9 +29,12 @@ and `status` from the classes below, so there is one table and no second one to 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from spot_sdk.documents import UpsertResult
 
 
 class Problem(BaseModel):
@@ -43,11 +46,18 @@ class Problem(BaseModel):
 
 
 class KnowledgeError(Exception):
-    """Root of every error that this product raises on purpose."""
+    """Root of every error that this product raises on purpose.
+
+    ``result`` is set on an error that ends a bulk upsert: what the store had acknowledged by then.
+    """
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Knowledge Store error"
+    member_names: ClassVar[tuple[str, ...]] = ()
+    """Attributes of this class alone that travel with it."""
+
+    result: UpsertResult | None = None
 
     def __init__(
         self,
@@ -62,6 +72,10 @@ class KnowledgeError(Exception):
         self.problems = list(problems)
         self.retry_after_s = retry_after_s
         self.correlation_id = correlation_id
+
+    def members(self) -> dict[str, Any]:
+        """The values that ``member_names`` names."""
+        return {name: getattr(self, name) for name in self.member_names}
 
 
 class InvalidInput(KnowledgeError):
@@ -96,9 +110,10 @@ class InvalidTagExpression(InvalidInput):
 
     code = "invalid_tag_expression"
     title = "The tag expression is not valid"
+    member_names = ("column", "expected")
 
-    def __init__(self, message: str = "", *, column: int = 0, expected: str = "", **kwargs: object) -> None:
-        super().__init__(message, **kwargs)  # type: ignore[arg-type]
+    def __init__(self, message: str = "", *, column: int = 0, expected: str = "", **common: Any) -> None:
+        super().__init__(message, **common)
         self.column = column
         self.expected = expected
 
