@@ -25,7 +25,7 @@ from spot_sdk.errors import (
     errors_by_code,
 )
 
-MEDIA_TYPE = "application/problem+json"
+PROBLEM_CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:spot:knowledge:problem:"
 
 _BY_STATUS: dict[int, type[KnowledgeError]] = {
