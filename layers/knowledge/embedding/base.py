@@ -39,5 +39,5 @@ class Embedder(Protocol):
         ...
 
     def over_window(self, text: str) -> bool:
-        """True when the text is longer than the model reads at once (for remote models: by estimate, on the safe side)."""
+        """True when the text is longer than the model reads at once; for remote models an estimate on the safe side."""
         ...

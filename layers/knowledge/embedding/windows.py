@@ -1,0 +1,97 @@
+"""Texts longer than a model's window: cut into windows, embedded window by window, put together again.
+
+A model reads a limited number of tokens at once and drops the rest without a word. So every embedder here cuts a long
+text into windows that overlap a little, embeds them all, and combines their vectors (docs/adr/0005 says how, and why).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from knowledge.embedding.vectors import weighted_mean
+from spot_sdk.documents import EmbeddingModel
+from spot_sdk.errors import EmbeddingFailed
+
+if TYPE_CHECKING:
+    from knowledge.embedding.base import Vector
+
+RULE_REVISION = "w1"
+"""Part of every model's version, because vectors made by different rules are not comparable."""
+
+Window = TypeVar("Window", bound=Sequence[object])
+
+
+def window_spans(costs: Sequence[int], budget: int, overlap: int) -> list[tuple[int, int]]:
+    """Half-open spans over ``costs`` that each cost at most ``budget`` and together cover everything, in order.
+
+    Neighbours share items worth at most ``overlap`` (which must be smaller than ``budget``). An item that alone costs
+    more than the budget gets a span of its own. Nothing to cover is one empty span.
+    """
+    if not 0 <= overlap < budget:
+        raise ValueError(f"an overlap of {overlap} does not fit a budget of {budget}")
+    spans: list[tuple[int, int]] = []
+    start, end, spent = 0, 0, 0
+    while end < len(costs):
+        while end < len(costs) and (end == start or spent + costs[end] <= budget):
+            spent += costs[end]
+            end += 1
+        spans.append((start, end))
+        start, spent = end, 0
+        if end < len(costs):
+            room = min(overlap, budget - costs[end])
+            while spent + costs[start - 1] <= room:
+                start -= 1
+                spent += costs[start]
+    return spans or [(0, 0)]
+
+
+class WindowedEmbedder(ABC, Generic[Window]):
+    """An Embedder for which a backend supplies its model, how it cuts a text, and how it embeds the windows."""
+
+    @property
+    @abstractmethod
+    def model(self) -> EmbeddingModel: ...
+
+    @abstractmethod
+    def _windows(self, text: str) -> list[Window]:
+        """The text cut into windows that the model reads whole; at least one."""
+
+    @abstractmethod
+    def _embed_windows(self, windows: Sequence[Window]) -> list[Vector | EmbeddingFailed]:
+        """A unit vector, or the reason why there is none, for each window, in order; raises EmbedderUnavailable."""
+
+    def embed(self, text: str) -> Vector:
+        """The vector of one text, ``(dimensions,) float32``; raises EmbeddingFailed and EmbedderUnavailable."""
+        [vector] = self.embed_batch([text])
+        if isinstance(vector, EmbeddingFailed):
+            raise vector
+        return vector
+
+    def embed_batch(self, texts: Sequence[str]) -> list[Vector | EmbeddingFailed]:
+        """A vector, or the reason why there is none, for each text, in order; raises EmbedderUnavailable only."""
+        windows_of = [self._windows(text) if _is_unicode(text) else [] for text in texts]
+        results = iter(self._embed_windows([window for windows in windows_of for window in windows]))
+        return [self._combine(windows, [next(results) for _ in windows]) for windows in windows_of]
+
+    def over_window(self, text: str) -> bool:
+        """True when the text is longer than the model reads at once."""
+        return _is_unicode(text) and len(self._windows(text)) > 1
+
+    def _combine(
+        self, windows: Sequence[Window], results: Sequence[Vector | EmbeddingFailed]
+    ) -> Vector | EmbeddingFailed:
+        if not windows:
+            return EmbeddingFailed("a lone surrogate is not text")
+        vectors: list[Vector] = []
+        for result in results:
+            if isinstance(result, EmbeddingFailed):
+                return result
+            vectors.append(result)
+        return weighted_mean(vectors, [max(1, len(window)) for window in windows])
+
+
+def _is_unicode(text: str) -> bool:
+    """False for a string with a lone surrogate, which neither a tokenizer nor JSON can carry."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
