@@ -1,0 +1,78 @@
+"""What all tests share: a real PostgreSQL, and for each test that asks a migrated database of its own."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from knowledge.db.migrate import migrate
+from local.postgres import EmbeddedPostgres
+from spot_sdk.documents import EmbeddingModel
+
+HASH_MODEL = EmbeddingModel(
+    backend="hash",
+    model="kl-hash-embed",
+    version="1",
+    dimensions=384,
+    max_input_tokens=1_000_000,
+    chunk_chars=2000,
+)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server for tests: TEST_DATABASE_URL where it is set, else one of our own that forgets on power loss."""
+    external = os.environ.get("TEST_DATABASE_URL")
+    if external:
+        yield external
+        return
+    folder: Path = tmp_path_factory.mktemp("postgres")
+    with EmbeddedPostgres(folder / "data", durable=False) as server:
+        yield server.dsn
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres_url: str) -> Generator[str]:
+    """The name of a database that is migrated for the hash model, to be cloned and not written."""
+    with _database(postgres_url, "template1") as url:
+        migrate(url, HASH_MODEL)
+        yield str(conninfo_to_dict(url)["dbname"])
+
+
+@pytest.fixture
+def database_url(postgres_url: str, template_database: str) -> Generator[str]:
+    """The address of a migrated, empty database that only this test uses."""
+    with _database(postgres_url, template_database) as url:
+        yield url
+
+
+@pytest.fixture
+def bare_database_url(postgres_url: str) -> Generator[str]:
+    """The address of a database without any table, for tests of the migrations themselves."""
+    with _database(postgres_url, "template1") as url:
+        yield url
+
+
+@contextmanager
+def _database(server_url: str, template: str) -> Generator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+    try:
+        yield make_conninfo(server_url, dbname=name)
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as server:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
