@@ -70,7 +70,11 @@ def bare_database_url(postgres_url: str) -> Generator[str]:
 def _database(server_url: str, template: str) -> Generator[str]:
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(server_url, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(sql.Identifier(name), sql.Identifier(template)))
+        server.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
     try:
         yield make_conninfo(server_url, dbname=name)
     finally:
