@@ -22,8 +22,18 @@ def make_embedder(settings: EmbeddingSettings) -> Embedder:
 
             _refuse_another_model(settings, MODEL.model, MODEL.dimensions)
             return HashEmbedder()
-        case backend:
-            raise ValueError(f"the embedding backend {backend!r} is not built in")
+        case "ollama":
+            from knowledge.embedding.ollama import OllamaEmbedder
+
+            return OllamaEmbedder(settings)
+        case "openai":
+            from knowledge.embedding.openai import OpenAIEmbedder
+
+            return OpenAIEmbedder(settings)
+        case "bedrock":
+            from knowledge.embedding.bedrock import BedrockEmbedder
+
+            return BedrockEmbedder(settings)
 
 
 def _refuse_another_model(settings: EmbeddingSettings, model: str, dimensions: int) -> None:

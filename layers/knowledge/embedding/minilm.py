@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowledge.embedding.vectors import unit_or_reason
-from knowledge.embedding.windows import RULE_REVISION, WindowedEmbedder, window_spans
+from knowledge.embedding.windows import OVERLAP_PART, RULE_REVISION, WindowedEmbedder, window_spans
 from spot_sdk.documents import EmbeddingModel
 from spot_sdk.errors import EmbedderUnavailable, EmbeddingFailed
 
@@ -38,10 +38,10 @@ MODEL = EmbeddingModel(
 )
 MAX_BATCH = 8
 """Texts in one run of the model: memory grows with the batch, to 1.6 GB without this limit, and speed does not."""
-OVERLAP_TOKENS = 32
 
 _TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _CLS, _SEP = 101, 102  # [CLS] and [SEP] of the BERT vocabulary, which begin and end what the model reads
+_CONTENT_TOKENS = MODEL.max_input_tokens - 2
 
 
 class _Loaded(NamedTuple):
@@ -77,7 +77,7 @@ class MiniLMEmbedder(WindowedEmbedder[list[int]]):
     def _windows(self, text: str) -> list[list[int]]:
         """The text's token ids in windows of 256, [CLS] and [SEP] included."""
         ids: list[int] = self._load().tokenizer.encode(text, add_special_tokens=False).ids
-        spans = window_spans([1] * len(ids), MODEL.max_input_tokens - 2, OVERLAP_TOKENS)
+        spans = window_spans([1] * len(ids), _CONTENT_TOKENS, _CONTENT_TOKENS // OVERLAP_PART)
         return [[_CLS, *ids[start:end], _SEP] for start, end in spans]
 
     def _embed_windows(self, windows: Sequence[list[int]]) -> list[Vector | EmbeddingFailed]:

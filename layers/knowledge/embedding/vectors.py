@@ -23,13 +23,16 @@ def unit(values: ArrayLike, dimensions: int) -> Vector:
     import numpy as np
 
     try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+        vector = np.asarray(values)
+    except ValueError as error:  # lists of unequal lengths
         raise EmbeddingFailed("the embedding is not a list of numbers") from error
+    if vector.dtype.kind not in "iuf":
+        raise EmbeddingFailed("the embedding is not a list of numbers")
     if vector.shape != (dimensions,):
         raise EmbeddingFailed(f"the embedding has the shape {vector.shape}, not ({dimensions},)")
     if not np.isfinite(vector).all():
         raise EmbeddingFailed("the embedding holds a number that is not finite")
+    vector = vector.astype(np.float64)
     largest = np.abs(vector).max()
     if largest == 0:
         raise EmbeddingFailed("the embedding is zero in every dimension")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 RULE_REVISION = "w1"
 """Part of every model's version, because vectors made by different rules are not comparable."""
 
+OVERLAP_PART = 8
+"""Neighbouring windows share an eighth of their length, so that no sentence is seen only in halves."""
+
 Window = TypeVar("Window", bound=Sequence[object])
 
 
