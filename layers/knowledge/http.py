@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import wiring
+from knowledge.access.roles import Caller, Role
 from knowledge.body import parse_body
 from knowledge.settings import SettingsError
 from knowledge.telemetry import logger
@@ -69,21 +70,23 @@ class Request(APIGatewayProxyEventV2):
 
 
 class Resolver(APIGatewayHttpResolver):
-    """Powertools' resolver for payload 2.0, with this product's keys, bodies and problems."""
+    """Powertools' resolver for payload 2.0, with this product's keys, bodies and problems.
 
-    current_event: Request
+    ``caller`` is who makes the request at hand.
+    """
 
     def __init__(self) -> None:
         super().__init__(enable_validation=True, serializer=_to_json)
+        self.caller = Caller(Role.ANYONE)
         self.exception_handler(KnowledgeError)(self._answer_error)
         self.exception_handler(RequestValidationError)(self._answer_invalid)
         self.exception_handler(SettingsError)(self._answer_broken)
         self.exception_handler(Exception)(self._answer_broken)
         self.not_found(self._answer_not_found)
 
-    def resolve(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one request, always with its correlation id, and a problem where something is wrong."""
-        self._request = request = Request(event)
+        self._request = request = Request(dict(event))
         logger.set_correlation_id(request.correlation_id)
         try:
             self._admit(request)
@@ -100,7 +103,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def _admit(self, request: Request) -> None:
         """Refuse before anything of the body is looked at."""
-        wiring.keyring().authorize(request.http_method, request.path, request.headers.get(KEY_HEADER))
+        self.caller = wiring.keyring().authorize(request.http_method, request.path, request.headers.get(KEY_HEADER))
         content_type = request.headers.get("content-type") or "application/json"
         if request.body and content_type.partition(";")[0].strip().lower() != "application/json":
             raise MalformedRequest(f"send the body as Content-Type application/json, not {content_type[:80]!r}")
@@ -144,7 +147,9 @@ def _as_problem(location: Sequence[str | int], message: str, body: Any) -> Probl
         path = path[2:]
     elif isinstance(body, dict) and "content" in body:
         document = _id_of(body)
-    return Problem(document=document, field=".".join(map(str, path)) or None, message=message.removeprefix("Value error, "))
+    return Problem(
+        document=document, field=".".join(map(str, path)) or None, message=message.removeprefix("Value error, ")
+    )
 
 
 def _id_of(document: Any) -> str | None:

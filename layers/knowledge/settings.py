@@ -30,7 +30,11 @@ class DatabaseSettings(BaseModel):
 
 
 class AccessSettings(BaseModel):
-    """Who may call what: the keys, two during a rotation, and whether reading needs one."""
+    """Who may call what: the internal keys, two during a rotation, and whether reading needs one.
+
+    ``source_ownership``: who may not take over another source's documents - nobody is held to it (off), keys bound to
+    a source are (bound), all callers are (all).
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,6 +42,7 @@ class AccessSettings(BaseModel):
     previous_key: SecretStr | None = None
     secret_arn: str | None = None
     query_access: Literal["key", "open"] = "key"
+    source_ownership: Literal["off", "bound", "all"] = "bound"
 
 
 def database() -> DatabaseSettings:
@@ -54,6 +59,7 @@ def access() -> AccessSettings:
         previous_key="SPOT_INTERNAL_API_KEY_PREVIOUS",
         secret_arn="INTERNAL_API_KEY_SECRET_ARN",  # noqa: S106 - a name
         query_access="QUERY_ACCESS",
+        source_ownership="SOURCE_OWNERSHIP",
     )
 
 
@@ -72,11 +78,11 @@ def embedding() -> EmbeddingSettings:
     )
 
 
-def _read(model: type[Model], **variables: str) -> Model:
+def _read(settings: type[Model], /, **variables: str) -> Model:
     """The model filled from the variables that are set; one that is set to nothing counts as not set."""
     values = {field: os.environ[name] for field, name in variables.items() if os.environ.get(name)}
     try:
-        return model.model_validate(values)
+        return settings.model_validate(values)
     except ValidationError as error:
         problems = "; ".join(f"{variables[str(found['loc'][0])]}: {found['msg']}" for found in error.errors())
         raise SettingsError(f"the environment is not right: {problems}") from None

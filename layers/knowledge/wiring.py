@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from knowledge import settings
-from knowledge.access import Keyring, Role
+from knowledge.access.keyring import Keyring
+from knowledge.access.roles import Caller, Role
 
 if TYPE_CHECKING:
     from knowledge.db.connection import Database
     from knowledge.documents.ingest import Ingestion
     from knowledge.documents.retrieval import Retrieval
+    from knowledge.access.keys import KeyStore
     from knowledge.documents.store import DocumentStore
+    from knowledge.documents.sync_run import SourceSync
+    from knowledge.documents.writer import Writer
     from knowledge.embedding.base import Embedder
 
 
@@ -56,13 +61,41 @@ def retrieval() -> Retrieval:
 
 
 @cache
+def source_sync() -> SourceSync:
+    from knowledge.documents.sync_run import SourceSync
+
+    return SourceSync(database(), documents(), ingestion())
+
+
+@cache
+def keys() -> KeyStore:
+    from knowledge.access.keys import KeyStore
+
+    return KeyStore(database())
+
+
+def writer(caller: Caller) -> Writer:
+    """What a caller may write, as the setting SOURCE_OWNERSHIP has it."""
+    from knowledge.documents.writer import Writer
+
+    ownership = settings.access().source_ownership
+    is_bound = caller.source is not None
+    return Writer(caller.source, respects_sources=ownership == "all" or (is_bound and ownership == "bound"))
+
+
+@cache
 def keyring() -> Keyring:
     access = settings.access()
-    keys = [key.get_secret_value() for key in (access.key, access.previous_key) if key is not None]
+    internal_keys = [key.get_secret_value() for key in (access.key, access.previous_key) if key is not None]
     if access.secret_arn is not None:
         secret = _secret(access.secret_arn)
-        keys += [value for value in (secret.get("current"), secret.get("previous")) if value]
-    return Keyring(keys, without_key=Role.READER if access.query_access == "open" else Role.ANYONE)
+        internal_keys += [value for value in (secret.get("current"), secret.get("previous")) if value]
+    return Keyring(
+        internal_keys,
+        anonymous=Role.READER if access.query_access == "open" else Role.ANYONE,
+        find=lambda key_digest: keys().find(key_digest),
+        clock=time.monotonic,
+    )
 
 
 def migrate() -> list[str]:
@@ -101,5 +134,5 @@ def reset() -> None:
     """Forget everything constructed, so that the next use reads the environment again."""
     if database.cache_info().currsize:
         database().close()
-    for constructor in (embedder, database, documents, ingestion, retrieval, keyring):
+    for constructor in (embedder, database, documents, ingestion, retrieval, source_sync, keys, keyring):
         constructor.cache_clear()

@@ -223,12 +223,22 @@ class UpsertResult(BaseModel):
         return merged
 
 
+class SyncRunRef(BaseModel):
+    """A sync run and the token that proves the right to write in it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: int
+    fence: int
+
+
 class BulkUpsert(BaseModel):
-    """Body of ``POST /bulk-upsert``."""
+    """Body of ``POST /bulk-upsert``; with ``run``, part of a sync run (``spot_sdk.sync``)."""
 
     model_config = ConfigDict(extra="forbid")
 
     documents: Annotated[list[KnowledgeDocument], Field(min_length=1, max_length=MAX_BATCH)]
+    run: SyncRunRef | None = None
 
 
 class Delete(BaseModel):

@@ -13,6 +13,8 @@
     ├── NotFound
     ├── MethodNotAllowed
     ├── Conflict                the state of the store does not allow this now
+    │   ├── SyncRunning         another run of this source or provider has not ended
+    │   └── StaleRun            this run has ended, or another one took its place
     ├── EmbeddingFailed         the embedder refused a text; everything else in the batch is stored
     ├── Unavailable             try again later; `retry_after_s` where the server said so
     │   ├── StoreUnavailable    the database cannot be reached
@@ -152,6 +154,16 @@ class Conflict(KnowledgeError):
     code = "conflict"
     status = 409
     title = "The store's present state does not allow this"
+
+
+class SyncRunning(Conflict):
+    code = "sync_running"
+    title = "A sync run is under way"
+
+
+class StaleRun(Conflict):
+    code = "stale_run"
+    title = "This sync run may not write any more"
 
 
 class EmbeddingFailed(KnowledgeError):

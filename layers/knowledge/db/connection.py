@@ -70,7 +70,7 @@ class Database:
 
     def _connected(self) -> psycopg.Connection[DictRow]:
         if self._connection is None or self._connection.closed:
-            connection = psycopg.connect(
+            connection = psycopg.Connection[DictRow].connect(
                 self._conninfo(),
                 autocommit=True,  # so that transaction() is the only thing that opens one
                 row_factory=dict_row,

@@ -70,7 +70,9 @@ def migrate(conninfo: str, model: EmbeddingModel, *, folder: Path = MIGRATIONS) 
             "Set EMBEDDING_DIMENSIONS to what the model can be shortened to."
         )
     try:
-        with psycopg.connect(conninfo, row_factory=dict_row, application_name="knowledge-migrate") as connection:
+        with psycopg.Connection[DictRow].connect(
+            conninfo, row_factory=dict_row, application_name="knowledge-migrate"
+        ) as connection:
             applied = [migration.name for migration in read_migrations(folder) if _apply(connection, migration, model)]
             _refuse_newer_database(connection, folder)
             require_model(connection, model)

@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from knowledge.db.connection import Transaction
 from knowledge.documents.fingerprint import Fingerprinted
 from knowledge.documents.store import DocumentStore, Stored
+from knowledge.documents.writer import ANY_WRITER, Writer
 from spot_sdk.documents import KnowledgeDocument, UpsertOutcome, UpsertResult, UpsertStatus
-from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, Problem
+from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, Problem
 
 if TYPE_CHECKING:
     from pgvector import Vector as PgVector
 
     from knowledge.embedding.base import Embedder, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A batch that is ready to be written: what changed with its vectors, and what could not be embedded."""
+
+    documents: Sequence[KnowledgeDocument]
+    entries: list[tuple[Fingerprinted, Vector | PgVector]]
+    refused: dict[str, EmbeddingFailed]
+    embedded: int
+    over_window: int
+
+    @property
+    def ids(self) -> list[str]:
+        return [document.id for document in self.documents]
+
+    def result(self, written: dict[str, bool]) -> UpsertResult:
+        """What became of each document, in order, when the store has ``written`` these (id -> created)."""
+        return UpsertResult(
+            results=[_outcome(id_, written, self.refused) for id_ in self.ids],
+            embedded=self.embedded,
+            over_window=self.over_window,
+        )
 
 
 class Ingestion:
@@ -24,41 +50,66 @@ class Ingestion:
         self._store = store
         self._embedder = embedder
 
-    def upsert(self, documents: Sequence[KnowledgeDocument]) -> UpsertResult:
+    def upsert(self, documents: Sequence[KnowledgeDocument], *, writer: Writer = ANY_WRITER) -> UpsertResult:
         """Store a batch and say for each document what became of it, in order.
 
         One transaction holds all that is stored. A document whose text the model refuses is reported as failed and
-        costs its neighbours nothing. Embedding happens before the transaction, so that no lock waits for a model.
+        costs its neighbours nothing.
 
-        Raises DuplicateDocument when an id stands twice; EmbedderUnavailable, ModelMismatch and the store's errors
-        leave nothing stored.
+        Raises DuplicateDocument when an id stands twice, Forbidden when the writer may not write one; these,
+        EmbedderUnavailable, ModelMismatch and the store's errors leave nothing stored.
         """
+        prepared = self.prepare(documents, writer)
+        written = self._store.upsert(prepared.entries, writer=writer) if prepared.entries else {}
+        return prepared.result(written)
+
+    def replace_children(
+        self, parent_id: str, documents: Sequence[KnowledgeDocument], *, writer: Writer = ANY_WRITER
+    ) -> UpsertResult:
+        """Make ``documents`` the only ones with this parent, in one transaction.
+
+        Raises InvalidDocument when one has another parent, EmbeddingFailed when one cannot be embedded (nothing is
+        changed then: a page is whole or as it was), and what ``upsert`` raises.
+        """
+        _refuse_other_parents(parent_id, documents)
+        prepared = self.prepare(documents, writer)
+        for failure in prepared.refused.values():
+            raise failure
+        written = self._store.upsert(
+            prepared.entries,
+            writer=writer,
+            after=lambda transaction, _: self._store.delete_other_children(
+                transaction, parent_id, prepared.ids, writer
+            ),
+        )
+        return prepared.result(written)
+
+    def prepare(self, documents: Sequence[KnowledgeDocument], writer: Writer = ANY_WRITER) -> Prepared:
+        """Find out what changed and embed it; before any transaction, so that no lock waits for a model."""
+        writer.refuse_foreign(documents)
         _refuse_duplicates(documents)
         offered = [Fingerprinted.of(document) for document in documents]
-        stored = self._store.compare(offered)
+        stored = self._store.compare(offered) if offered else {}
         changed = [entry for entry in offered if not _is_same(stored.get(entry.document.id))]
-        new_texts = [entry for entry in changed if _vector_of(stored.get(entry.document.id)) is None]
-
-        embedded = dict(
-            zip(
-                (entry.document.id for entry in new_texts),
-                self._embedder.embed_batch([entry.text for entry in new_texts]) if new_texts else [],
-                strict=True,
-            )
-        )
-        refused = {id_: failure for id_, failure in embedded.items() if isinstance(failure, EmbeddingFailed)}
-        ready: list[tuple[Fingerprinted, Vector | PgVector]] = []
-        for entry in changed:
-            vector = _vector_of(stored.get(entry.document.id))
-            if vector is None:
-                vector = embedded[entry.document.id]
-            if not isinstance(vector, EmbeddingFailed):
-                ready.append((entry, vector))
-        written = self._store.upsert(ready)
-        return UpsertResult(
-            results=[_outcome(document.id, written, refused) for document in documents],
-            embedded=len(embedded) - len(refused),
-            over_window=sum(self._embedder.over_window(entry.text) for entry in new_texts),
+        vectors: dict[str, Vector | PgVector | EmbeddingFailed] = {
+            id_: known.embedding for id_, known in stored.items() if known.embedding is not None
+        }
+        new = [entry for entry in changed if entry.document.id not in vectors]
+        if new:
+            embedded = self._embedder.embed_batch([entry.text for entry in new])
+            vectors.update(zip((entry.document.id for entry in new), embedded, strict=True))
+        entries = [
+            (entry, vector)
+            for entry in changed
+            if not isinstance(vector := vectors[entry.document.id], EmbeddingFailed)
+        ]
+        refused = {id_: vector for id_, vector in vectors.items() if isinstance(vector, EmbeddingFailed)}
+        return Prepared(
+            documents,
+            entries,
+            refused,
+            embedded=len(new) - len(refused),
+            over_window=sum(self._embedder.over_window(entry.text) for entry in new),
         )
 
 
@@ -68,16 +119,24 @@ def _refuse_duplicates(documents: Sequence[KnowledgeDocument]) -> None:
     if twice:
         raise DuplicateDocument(
             f"{len(twice)} ids stand more than once in this batch; nothing was stored",
-            problems=[Problem(document=id_, field="id", message="stands more than once in this batch") for id_ in twice],
+            problems=[Problem(document=id_, field="id", message="stands more than once") for id_ in twice],
+        )
+
+
+def _refuse_other_parents(parent_id: str, documents: Sequence[KnowledgeDocument]) -> None:
+    strangers = [document for document in documents if document.metadata.get("parent_id") != parent_id]
+    if strangers:
+        raise InvalidDocument(
+            f"{len(strangers)} documents are not children of {parent_id!r}; nothing was changed",
+            problems=[
+                Problem(document=document.id, field="metadata.parent_id", message=f"must be {parent_id!r}")
+                for document in strangers
+            ],
         )
 
 
 def _is_same(stored: Stored | None) -> bool:
     return stored is not None and stored.same_row
-
-
-def _vector_of(stored: Stored | None) -> PgVector | None:
-    return None if stored is None else stored.embedding
 
 
 def _outcome(id_: str, written: dict[str, bool], refused: dict[str, EmbeddingFailed]) -> UpsertOutcome:

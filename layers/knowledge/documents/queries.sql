@@ -38,12 +38,59 @@ SET content = excluded.content, tags = excluded.tags, metadata = excluded.metada
     updated_at = excluded.updated_at, expires_at = excluded.expires_at, content_hash = excluded.content_hash,
     row_hash = excluded.row_hash, embedding = excluded.embedding, stored_at = now()
 WHERE stored.row_hash <> excluded.row_hash
+  AND (stored.source = excluded.source OR NOT %(respects_sources)s)
 RETURNING id, xmax = 0 AS created
 
+-- foreign --
+-- Which of the documents offered are stored under another source; asked after the upsert, when nobody can interfere.
+SELECT stored.id, stored.source
+FROM unnest(%(ids)s::text[], %(sources)s::text[]) AS offered (id, source)
+JOIN knowledge_documents AS stored USING (id)
+WHERE stored.source <> offered.source
+ORDER BY id
+
 -- delete --
--- Remove documents by id, locked in id order like every writer.
+-- Remove documents by id, locked in id order like every writer; a bound writer leaves other sources' alone.
 WITH doomed AS (
-    SELECT id FROM knowledge_documents WHERE id = ANY (%(ids)s::text[]) ORDER BY id FOR UPDATE
+    SELECT id FROM knowledge_documents
+    WHERE id = ANY (%(ids)s::text[]) AND (%(source)s::text IS NULL OR source = %(source)s)
+    ORDER BY id FOR UPDATE
+)
+DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
+
+-- foreign_ids --
+-- Which of these ids are another source's.
+SELECT id, source FROM knowledge_documents
+WHERE id = ANY (%(ids)s::text[]) AND source <> %(source)s
+ORDER BY id
+
+-- delete_other_children --
+-- Remove the children of one parent that are not among those just written.
+WITH doomed AS (
+    SELECT id FROM knowledge_documents
+    WHERE parent_id = %(parent_id)s AND NOT id = ANY (%(ids)s::text[])
+      AND (%(source)s::text IS NULL OR source = %(source)s)
+    ORDER BY id FOR UPDATE
+)
+DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
+
+-- count_unseen --
+-- Of one source's documents: all, and those that a run has not seen and nobody wrote since it began.
+SELECT count(*) AS total,
+       count(*) FILTER (WHERE stored_at < %(since)s AND seen.document_id IS NULL) AS unseen,
+       count(seen.document_id) AS seen
+FROM knowledge_documents AS stored
+LEFT JOIN knowledge_sync_seen AS seen ON seen.run_id = %(run_id)s AND seen.document_id = stored.id
+WHERE source = %(source)s
+
+-- delete_unseen --
+-- Remove what a run has not seen, unless it was written since: the lock looks at the newest row, so a refresh wins.
+WITH doomed AS (
+    SELECT id FROM knowledge_documents AS stored
+    WHERE source = %(source)s AND stored_at < %(since)s
+      AND NOT EXISTS (SELECT FROM knowledge_sync_seen
+                      WHERE run_id = %(run_id)s AND document_id = stored.id)
+    ORDER BY id FOR UPDATE
 )
 DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
 

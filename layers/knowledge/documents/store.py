@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
@@ -14,9 +15,11 @@ from knowledge.db.connection import Database, Transaction, set_local
 from knowledge.db.migrate import refuse_other_model
 from knowledge.db.statements import load_statements
 from knowledge.documents.fingerprint import Fingerprinted
+from knowledge.documents.writer import ANY_WRITER, Writer
 from knowledge.search.knn import Neighbours, nearest
 from knowledge.tags.sql import TagFilter, tag_filter
 from spot_sdk.documents import EmbeddingModel, KnowledgeDocument, SourceCount, Stats, TagCount
+from spot_sdk.errors import Forbidden, Problem
 from spot_sdk.tag_expression import TagExpression
 
 if TYPE_CHECKING:
@@ -36,6 +39,25 @@ class Stored(NamedTuple):
 
     same_row: bool
     embedding: PgVector | None  # where the content is the same and the rest is not
+
+
+class Unseen(NamedTuple):
+    """How a source's documents stand towards a run: all, seen by it, and missing from it."""
+
+    total: int
+    unseen: int
+    seen: int
+
+
+Before = Callable[[Transaction], object]
+"""What else a transaction does first, such as proving the right to write."""
+
+After = Callable[[Transaction, dict[str, bool]], object]
+"""What else a transaction does last, knowing what was written (id -> created)."""
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 class DocumentStore:
@@ -66,31 +88,78 @@ class DocumentStore:
 
         return self._database.run(work)
 
-    def upsert(self, entries: Sequence[tuple[Fingerprinted, Vector | PgVector]]) -> dict[str, bool]:
+    def upsert(
+        self,
+        entries: Sequence[tuple[Fingerprinted, Vector | PgVector]],
+        *,
+        writer: Writer = ANY_WRITER,
+        before: Before = _nothing,
+        after: After = _nothing,
+    ) -> dict[str, bool]:
         """Write documents with their vectors; returns id -> True where it was created, False where it was updated.
 
-        All or nothing. An id that is missing in the answer was the same already.
+        All or nothing, together with what ``before`` and ``after`` do in the same transaction. An id that is missing in
+        the answer was the same already. Raises Forbidden when a document is stored under another source and the writer
+        respects sources.
         """
-        if not entries:
-            return {}
         ordered = sorted(entries, key=lambda entry: entry[0].document.id)
 
         def work(transaction: Transaction) -> dict[str, bool]:
             self._hold_model(transaction, "hold_for_writing")
-            rows = transaction.execute(
-                _SQL["upsert"],
-                {
-                    "documents": json.dumps([_as_record(entry) for entry, _ in ordered], ensure_ascii=False),
-                    "embeddings": [_as_pgvector(vector) for _, vector in ordered],
-                },
-            )
-            return {row["id"]: row["created"] for row in rows}
+            before(transaction)
+            written = self._write(transaction, ordered, writer) if ordered else {}
+            after(transaction, written)
+            return written
 
         return self._database.run(work)
 
-    def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents; returns how many were there."""
-        return self._database.run(lambda transaction: transaction.execute(_SQL["delete"], {"ids": list(ids)}).rowcount)
+    def _write(
+        self, transaction: Transaction, ordered: Sequence[tuple[Fingerprinted, Vector | PgVector]], writer: Writer
+    ) -> dict[str, bool]:
+        rows = transaction.execute(
+            _SQL["upsert"],
+            {
+                "documents": json.dumps([_as_record(entry) for entry, _ in ordered], ensure_ascii=False),
+                "embeddings": [_as_pgvector(vector) for _, vector in ordered],
+                "respects_sources": writer.respects_sources,
+            },
+        )
+        written = {row["id"]: row["created"] for row in rows}
+        if writer.respects_sources:
+            documents = [entry.document for entry, _ in ordered]
+            offered = {"ids": [document.id for document in documents], "sources": [d.source for d in documents]}
+            _refuse_takeover(transaction.execute(_SQL["foreign"], offered).fetchall())
+        return written
+
+    def delete(self, ids: Sequence[str], *, writer: Writer = ANY_WRITER) -> int:
+        """Remove documents; returns how many were there. Raises Forbidden when one is not the writer's to remove."""
+
+        def work(transaction: Transaction) -> int:
+            offered = {"ids": list(ids), "source": writer.source}
+            deleted = transaction.execute(_SQL["delete"], offered).rowcount
+            if writer.source is not None:
+                _refuse_takeover(transaction.execute(_SQL["foreign_ids"], offered).fetchall())
+            return deleted
+
+        return self._database.run(work)
+
+    def delete_other_children(
+        self, transaction: Transaction, parent_id: str, keep: Sequence[str], writer: Writer = ANY_WRITER
+    ) -> int:
+        """Remove the children of a parent except ``keep``; returns how many."""
+        return transaction.execute(
+            _SQL["delete_other_children"], {"parent_id": parent_id, "ids": list(keep), "source": writer.source}
+        ).rowcount
+
+    def count_unseen(self, transaction: Transaction, run_id: int, source: str, since: datetime) -> Unseen:
+        """Of one source's documents: all, those a run saw, and those it did not and nobody wrote since."""
+        row = transaction.execute(_SQL["count_unseen"], {"run_id": run_id, "source": source, "since": since}).fetchone()
+        assert row is not None
+        return Unseen(**row)
+
+    def delete_unseen(self, transaction: Transaction, run_id: int, source: str, since: datetime) -> int:
+        """Remove what a run did not see of its source and nobody wrote since; returns how many."""
+        return transaction.execute(_SQL["delete_unseen"], {"run_id": run_id, "source": source, "since": since}).rowcount
 
     def nearest(
         self, vector: Vector, expression: TagExpression | None, top_k: int, *, timeout_s: float | None = None
@@ -153,6 +222,17 @@ class _BoundSearch:
     def _execute(self, statement: LiteralString, **parameters: Any) -> Transaction:
         query = sql.SQL(statement).format(tags=sql.SQL(self._tags.condition))
         return self._transaction.execute(query, {"vector": self._vector, **self._tags.parameters, **parameters})
+
+
+def _refuse_takeover(foreign: Sequence[dict[str, Any]]) -> None:
+    """Raise Forbidden when documents are stored under another source; the transaction is rolled back with it."""
+    if foreign:
+        raise Forbidden(
+            f"{len(foreign)} of these documents belong to another source; nothing was changed",
+            problems=[
+                Problem(document=row["id"], field="source", message=f"belongs to {row['source']!r}") for row in foreign
+            ],
+        )
 
 
 def _as_record(entry: Fingerprinted) -> dict[str, Any]:

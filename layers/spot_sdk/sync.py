@@ -1,0 +1,98 @@
+"""What travels about sync runs between providers, the store and operators."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spot_sdk.documents import MAX_BATCH, MAX_SOURCE_LENGTH, DocumentId, KnowledgeDocument, Line, SyncRunRef
+
+SyncTrigger = Literal["client", "schedule", "manual"]
+SyncStatus = Literal["running", "succeeded", "partial", "failed", "skipped"]
+
+DEFAULT_MAX_REMOVED_SHARE = 0.2
+DEFAULT_MAX_REMOVED_COUNT = 5
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class StartSyncRun(_Body):
+    """Body of ``POST /sync-runs``: open a run over everything that one source has."""
+
+    source: Annotated[Line, Field(min_length=1, max_length=MAX_SOURCE_LENGTH)]
+
+
+class SyncRunStarted(BaseModel):
+    """Answer of ``POST /sync-runs``. Send a batch or a heartbeat at least once in ``lease_s`` seconds."""
+
+    run: SyncRunRef
+    lease_s: int
+
+
+class RemovalLimits(_Body):
+    """How much one run may remove unconfirmed: up to ``count`` documents, or ``share`` of the source's if that is more.
+
+    An empty run removes nothing, whatever the limits.
+    """
+
+    share: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_REMOVED_SHARE
+    count: Annotated[int, Field(ge=0)] = DEFAULT_MAX_REMOVED_COUNT
+
+    def allow(self, removals: int, total: int) -> bool:
+        """True when removing ``removals`` of a source's ``total`` documents needs no confirmation."""
+        return removals <= max(self.count, int(self.share * total))
+
+
+class CompleteSyncRun(_Body):
+    """Body of ``POST /sync-runs/{id}/complete``: everything was sent, remove what was not."""
+
+    fence: int
+    limits: RemovalLimits = RemovalLimits()
+
+
+class FailSyncRun(_Body):
+    """Body of ``POST /sync-runs/{id}/fail``."""
+
+    fence: int
+    reason: Annotated[str, Field(max_length=2_000)]
+
+
+class HeartbeatSyncRun(_Body):
+    """Body of ``POST /sync-runs/{id}/heartbeat``: the run is alive though it sends nothing."""
+
+    fence: int
+
+
+class ReplaceChildren(_Body):
+    """Body of ``POST /replace-children``: these documents, and no others, have this parent."""
+
+    parent_id: DocumentId
+    documents: Annotated[list[KnowledgeDocument], Field(max_length=MAX_BATCH)]
+
+
+class SyncRunRecord(BaseModel):
+    """How a run went. ``held`` counts removals that the guard kept; ``error`` says why a run is not ``succeeded``."""
+
+    id: int
+    name: str
+    trigger: SyncTrigger
+    status: SyncStatus
+    slot: datetime | None = None
+    started_at: datetime
+    finished_at: datetime | None = None
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    held: int = 0
+    error: str = ""
+
+
+class SyncRuns(BaseModel):
+    """Answer of ``GET /sync-runs``, newest first."""
+
+    runs: list[SyncRunRecord]
