@@ -37,6 +37,20 @@ class FileLock:
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
 
+    def is_held(self) -> bool:
+        """Whether anybody holds the lock now."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
     def release(self) -> None:
         """Give the lock back; nothing happens when it is not held."""
         if self._descriptor is not None:

@@ -12,9 +12,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+import psutil
+from pydantic import BaseModel
 
 from spot_sdk.errors import Unavailable
 
@@ -24,6 +28,7 @@ _LOG_FILES_KEPT = 3
 _LINES_REMEMBERED = 50
 _LIVENESS_CHECK_S = 0.1
 _LAST_WORDS_S = 1.0
+_CLOCK_PRECISION_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,33 @@ def child_command(
         nameless=nameless,
     )
     return [sys.executable, "-I", "-S", str(_EXEC_CHILD), json.dumps(asdict(terms)), *map(str, program)]
+
+
+class ProcessMark(BaseModel):
+    """Tells one process from another that got its number later."""
+
+    pid: int
+    started: float
+    """Seconds since the epoch."""
+    program: list[str]
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessMark:
+        process = psutil.Process(pid)
+        return cls(pid=pid, started=process.create_time(), program=process.cmdline())
+
+    def stop(self, *, grace_s: float = 10.0) -> None:
+        """Stop the process if it still is the one that was marked; nothing happens when it has ended."""
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(self.pid)
+            if abs(process.create_time() - self.started) > _CLOCK_PRECISION_S or process.cmdline() != self.program:
+                return
+            process.terminate()
+            try:
+                process.wait(grace_s)
+            except psutil.TimeoutExpired:
+                process.kill()
+                process.wait(grace_s)
 
 
 class Child:

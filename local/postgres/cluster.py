@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from local.files import sync_folder, write_private
 from local.postgres.account import cluster_maker, hand_over, has_name
 from local.postgres.binaries import Binaries, binaries_for
 from local.processes import Account, child_command
@@ -47,15 +48,7 @@ class Access:
         )
 
     def write(self, path: Path) -> None:
-        """Replace the file, whole or not at all, readable by its owner alone."""
-        scratch = path.with_name(f".{path.name}.new")
-        scratch.unlink(missing_ok=True)
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(asdict(self), file)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
+        write_private(path, json.dumps(asdict(self)) + "\n")
 
 
 @contextmanager
@@ -127,9 +120,7 @@ def create_cluster(
         hand_over(unfinished, account)
     access.write(access_path)
     unfinished.rename(data_dir)
-    parent = os.open(data_dir.parent, os.O_RDONLY)
-    os.fsync(parent)
-    os.close(parent)
+    sync_folder(data_dir.parent)
 
 
 def new_password() -> str:

@@ -164,8 +164,10 @@ class EmbeddedPostgres:
             child = self._launch(binaries, account, port)
             try:
                 child.wait_until_ready(_START_TIMEOUT_S)
-            except Unavailable as error:
-                child.stop(signal.SIGQUIT)
+            except BaseException as error:
+                child.stop(signal.SIGINT, signal.SIGQUIT)
+                if not isinstance(error, Unavailable):
+                    raise
                 if not any(_PORT_TAKEN in line for line in child.last_lines):
                     raise StoreUnavailable(_reason(child) or str(error)) from error
                 if self._wanted_port is not None:
