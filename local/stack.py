@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
 
@@ -27,7 +28,8 @@ from spot_sdk.errors import Conflict, Unavailable
 HOST = "127.0.0.1"
 
 _SERVICE_START_TIMEOUT_S = 60.0
-_SERVICE_STOP_TIMEOUT_S = 35.0  # the longest invocation behind a route may run 29 s
+_DRAIN_TIMEOUT_S = 30  # the longest invocation behind a route may run 29 s
+_SERVICE_STOP_TIMEOUT_S = _DRAIN_TIMEOUT_S + 5.0
 _MIGRATION_TIMEOUT_S = 300.0
 _LAST_LINES = 10
 
@@ -114,7 +116,7 @@ def _start(
 
     report("starting the functions")
     variables = {**settings.functions, "DATABASE_URL": database.dsn, "SPOT_INTERNAL_API_KEY": api_key}
-    write_private(home.functions_path, json.dumps(variables, indent=2) + "\n")
+    write_private(home.functions_path, json.dumps({"Parameters": variables}, indent=2) + "\n")
     service = _start_lambda_service(settings.port, home, aws.endpoint_url)
     running.callback(service.stop, signal.SIGTERM, grace_s=_SERVICE_STOP_TIMEOUT_S)
     children.append(service)
@@ -122,7 +124,7 @@ def _start(
     url = f"http://{HOST}:{settings.port}"
 
     report("migrating the database")
-    migrations = _migrate(url)
+    migrations = _migrate(url, home.log_path("functions"))
     aws.wait_until_ready()
 
     stack = RunningStack(
@@ -156,24 +158,28 @@ def _start_lambda_service(port: int, home: Home, aws_endpoint_url: str) -> Child
             *("--template", CHECKOUT / "template.yaml"),
             *("--host", HOST, "--port", str(port)),
             *("--env-file", home.functions_path),
-            *("--endpoint-url", aws_endpoint_url),
+            *("--aws-endpoint-url", aws_endpoint_url),
+            *("--drain-timeout", str(_DRAIN_TIMEOUT_S)),
         ],
         log_path=home.log_path("functions"),
         ready_text=f"ready http://{HOST}:{port}",
     )
 
 
-def _migrate(url: str) -> list[str]:
+def _migrate(url: str, log_path: Path) -> list[str]:
     """Invoke the function that migrates, as an operator does after a deployment; the names of what it applied."""
     function = f"{url}/2015-03-31/functions/MigrateFunction/invocations"
     try:
         with httpx.Client(timeout=_MIGRATION_TIMEOUT_S, trust_env=False) as client:  # no proxy stands before loopback
             answer = client.post(function, content=b"{}")
         payload = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
-        raise Unavailable(f"the database could not be migrated: {error}") from error
+    except httpx.HTTPError as error:
+        raise Unavailable(f"the database could not be migrated: {error} (log: {log_path})") from error
+    except ValueError:
+        payload = {"errorMessage": f"status {answer.status_code} {answer.reason_phrase}"}
     if not answer.is_success or "X-Amz-Function-Error" in answer.headers:
-        raise Unavailable(f"the database could not be migrated: {payload.get('errorMessage', payload)}")
+        reason = payload.get("errorMessage", payload)
+        raise Unavailable(f"the database could not be migrated: {reason} (log: {log_path})")
     return list(payload["applied"])
 
 
