@@ -171,15 +171,17 @@ def _migrate(url: str, log_path: Path) -> list[str]:
     function = f"{url}/2015-03-31/functions/MigrateFunction/invocations"
     try:
         with httpx.Client(timeout=_MIGRATION_TIMEOUT_S, trust_env=False) as client:  # no proxy stands before loopback
-            answer = client.post(function, content=b"{}")
-        payload = answer.json()
-    except httpx.HTTPError as error:
+            return _applied(client.post(function, content=b"{}"))
+    except (httpx.HTTPError, ValueError) as error:
         raise Unavailable(f"the database could not be migrated: {error} (log: {log_path})") from error
-    except ValueError:
-        payload = {"errorMessage": f"status {answer.status_code} {answer.reason_phrase}"}
-    if not answer.is_success or "X-Amz-Function-Error" in answer.headers:
-        reason = payload.get("errorMessage", payload)
-        raise Unavailable(f"the database could not be migrated: {reason} (log: {log_path})")
+
+
+def _applied(answer: httpx.Response) -> list[str]:
+    """What the migration answered. Raises ValueError for an error, httpx.HTTPStatusError for none of its answers."""
+    answer.raise_for_status()
+    payload = answer.json()
+    if "X-Amz-Function-Error" in answer.headers:
+        raise ValueError(payload["errorMessage"])
     return list(payload["applied"])
 
 
