@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from knowledge.db.connection import Transaction
 from knowledge.documents.fingerprint import Fingerprinted
 from knowledge.documents.store import DocumentStore, Stored
 from knowledge.documents.writer import ANY_WRITER, Writer

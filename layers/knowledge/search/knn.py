@@ -1,9 +1,9 @@
 """Filtered nearest neighbours, exact in effect and never short.
 
-An HNSW index answers "nearest" fast and "nearest that match" badly: with a selective filter it returns too few rows or
-the wrong ones (pgvector issues 259, 716, 740). An exact scan over the matching rows is right at any selectivity and
-wins below about ten thousand of them. So the plan follows the number of matching rows that PostgreSQL expects: few, scan
-them; many, ask the index for more than wanted and sort again. An index that comes back short is not believed.
+An HNSW index answers "nearest" fast and "nearest that match" badly: with a selective filter it returns too few rows
+or the wrong ones (pgvector issues 259, 716, 740). An exact scan over the matching rows is right at any selectivity and
+wins below about ten thousand of them. So the plan follows the number of matching rows that PostgreSQL expects: few,
+scan them; many, ask the index for more than wanted and sort again. An index that comes back short is not believed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
-Row = TypeVar("Row", covariant=True)
+Row = TypeVar("Row")
 
 EXACT_UP_TO_ROWS = 12_000
 """Measured crossing of the two plans on 384 dimensions (docs/performance.md)."""
