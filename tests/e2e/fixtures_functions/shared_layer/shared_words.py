@@ -1,0 +1,3 @@
+"""A module that reaches the functions through their layer."""
+
+ANSWER = "from the layer"
