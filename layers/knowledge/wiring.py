@@ -13,6 +13,7 @@ from knowledge.access.roles import Caller, Role
 
 if TYPE_CHECKING:
     from knowledge.db.connection import Database
+    from knowledge.documents.expiry import Expiry
     from knowledge.documents.ingest import Ingestion
     from knowledge.documents.retrieval import Retrieval
     from knowledge.access.keys import KeyStore
@@ -58,6 +59,13 @@ def retrieval() -> Retrieval:
     from knowledge.documents.retrieval import Retrieval
 
     return Retrieval(documents(), embedder())
+
+
+@cache
+def expiry() -> Expiry:
+    from knowledge.documents.expiry import Expiry
+
+    return Expiry(documents())
 
 
 @cache
@@ -110,18 +118,9 @@ def database_url() -> str:
     where = settings.database()
     if where.url is not None:
         return where.url.get_secret_value()
-    from psycopg.conninfo import make_conninfo
+    from knowledge.db.address import address_of
 
-    secret = _secret(where.secret_arn or "")
-    return make_conninfo(
-        host=secret["host"],
-        port=secret.get("port", 5432),
-        dbname=secret.get("dbname", "knowledge"),
-        user=secret["username"],
-        password=secret["password"],
-        sslmode="verify-full",
-        sslrootcert="system",
-    )
+    return address_of(_secret(where.secret_arn or ""))
 
 
 def _secret(arn: str) -> dict[str, Any]:
@@ -134,5 +133,5 @@ def reset() -> None:
     """Forget everything constructed, so that the next use reads the environment again."""
     if database.cache_info().currsize:
         database().close()
-    for constructor in (embedder, database, documents, ingestion, retrieval, source_sync, keys, keyring):
+    for constructor in (embedder, database, documents, ingestion, retrieval, expiry, source_sync, keys, keyring):
         constructor.cache_clear()

@@ -144,3 +144,15 @@ FROM knowledge_documents
 WHERE expires_at IS NULL OR expires_at > now()
 GROUP BY source
 ORDER BY source
+
+-- delete_expired --
+-- Remove some expired documents: none that a writer holds, and none that was refreshed while this waited.
+WITH doomed AS (
+    SELECT id FROM knowledge_documents
+    WHERE expires_at < now()
+    ORDER BY expires_at
+    LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+)
+DELETE FROM knowledge_documents AS stored USING doomed
+WHERE stored.id = doomed.id AND stored.expires_at < now()

@@ -161,6 +161,12 @@ class DocumentStore:
         """Remove what a run did not see of its source and nobody wrote since; returns how many."""
         return transaction.execute(_SQL["delete_unseen"], {"run_id": run_id, "source": source, "since": since}).rowcount
 
+    def delete_expired(self, limit: int) -> int:
+        """Remove up to ``limit`` expired documents that nobody is writing; returns how many."""
+        return self._database.run(
+            lambda transaction: transaction.execute(_SQL["delete_expired"], {"limit": limit}).rowcount
+        )
+
     def nearest(
         self, vector: Vector, expression: TagExpression | None, top_k: int, *, timeout_s: float | None = None
     ) -> Neighbours[KnowledgeDocument]:

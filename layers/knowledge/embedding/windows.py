@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from knowledge.embedding.vectors import weighted_mean
 from spot_sdk.documents import EmbeddingModel
@@ -50,6 +50,18 @@ def window_spans(costs: Sequence[int], budget: int, overlap: int) -> list[tuple[
     return spans or [(0, 0)]
 
 
+class EmbeddedWindows(NamedTuple):
+    """The windows of one text, in order: their unit vectors, and their lengths (in tokens, or in characters)."""
+
+    vectors: list[Vector]
+    lengths: list[int]
+
+
+def combined(windows: EmbeddedWindows) -> Vector:
+    """The one vector of a text: the mean of its windows by their lengths."""
+    return weighted_mean(windows.vectors, [max(1, length) for length in windows.lengths])
+
+
 class WindowedEmbedder(ABC, Generic[Window]):
     """An Embedder for which a backend supplies its model, how it cuts a text, and how it embeds the windows."""
 
@@ -74,25 +86,33 @@ class WindowedEmbedder(ABC, Generic[Window]):
 
     def embed_batch(self, texts: Sequence[str]) -> list[Vector | EmbeddingFailed]:
         """A vector, or the reason why there is none, for each text, in order; raises EmbedderUnavailable only."""
+        return [
+            combined(windows) if isinstance(windows, EmbeddedWindows) else windows
+            for windows in self.embed_windows(texts)
+        ]
+
+    def embed_windows(self, texts: Sequence[str]) -> list[EmbeddedWindows | EmbeddingFailed]:
+        """What ``embed_batch`` combines: each text's windows, or the reason why one of them has no vector."""
         windows_of = [self._windows(text) if _is_unicode(text) else [] for text in texts]
         results = iter(self._embed_windows([window for windows in windows_of for window in windows]))
-        return [self._combine(windows, [next(results) for _ in windows]) for windows in windows_of]
+        return [_gathered(windows, [next(results) for _ in windows]) for windows in windows_of]
 
     def over_window(self, text: str) -> bool:
         """True when the text is longer than the model reads at once."""
         return _is_unicode(text) and len(self._windows(text)) > 1
 
-    def _combine(
-        self, windows: Sequence[Window], results: Sequence[Vector | EmbeddingFailed]
-    ) -> Vector | EmbeddingFailed:
-        if not windows:
-            return EmbeddingFailed("a lone surrogate is not text")
-        vectors: list[Vector] = []
-        for result in results:
-            if isinstance(result, EmbeddingFailed):
-                return result
-            vectors.append(result)
-        return weighted_mean(vectors, [max(1, len(window)) for window in windows])
+
+def _gathered(
+    windows: Sequence[Sequence[object]], results: Sequence[Vector | EmbeddingFailed]
+) -> EmbeddedWindows | EmbeddingFailed:
+    if not windows:
+        return EmbeddingFailed("a lone surrogate is not text")
+    vectors: list[Vector] = []
+    for result in results:
+        if isinstance(result, EmbeddingFailed):
+            return result
+        vectors.append(result)
+    return EmbeddedWindows(vectors, [len(window) for window in windows])
 
 
 def _is_unicode(text: str) -> bool:

@@ -1,0 +1,168 @@
+"""The operators' file, ``infra/spot.yaml``: providers with their schedules, and stages with their limits.
+
+    plugins:
+      context_providers:
+        employee-dir:
+          enabled: true
+          url: http://provider-employee-dir:8000
+          sync_schedule: "0 */6 * * *"
+          sync_timeout_ms: 120000
+    sync:
+      allow_http_hosts: [provider-employee-dir]
+    stages:
+      - name: enrichment
+        retrieval_limits: { max_top_k: 10, min_score_floor: 0.3 }
+        analyzers: [{ id: analyzer-rules }]
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from knowledge.sync.cron import CronError, translate
+from spot_sdk.documents import RetrievalLimits
+
+MAX_TIMEOUT_MS = 840_000  # a Lambda function lives 15 minutes; one is left for recording how it went
+
+
+class ConfigError(Exception):
+    """The file cannot be used; each line of the message names a line of the file and a field."""
+
+
+def _http_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError("expected http(s)://host[:port][/path] without user, query or fragment")
+    return url.rstrip("/")
+
+
+def _schedule(expression: str) -> str:
+    try:
+        translate(expression)
+    except CronError as error:
+        raise ValueError(str(error)) from error
+    return expression
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Provider(_Section):
+    """One context provider; without ``sync_schedule`` it is synced by hand only."""
+
+    enabled: bool = True
+    url: Annotated[str, AfterValidator(_http_url)]
+    sync_schedule: Annotated[str, AfterValidator(_schedule)] | None = None
+    sync_timeout_ms: Annotated[int, Field(ge=1_000, le=MAX_TIMEOUT_MS)] = 60_000
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+
+class SyncSection(_Section):
+    """``allow_http_hosts``: hosts that may be called without TLS, because only a private network leads to them."""
+
+    allow_http_hosts: list[str] = []
+
+
+class Analyzer(_Section):
+    id: Annotated[str, Field(min_length=1)]
+
+
+class Stage(_Section):
+    """A step of the analysis workflow, and the caps on what its analyzers may fetch."""
+
+    name: Annotated[str, Field(min_length=1)]
+    retrieval_limits: RetrievalLimits | None = None
+    analyzers: list[Analyzer] = []
+
+
+ProviderId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
+
+
+class Plugins(_Section):
+    context_providers: dict[ProviderId, Provider] = {}
+
+
+class SpotConfig(_Section):
+    """The whole file."""
+
+    plugins: Plugins = Plugins()
+    sync: SyncSection = SyncSection()
+    stages: list[Stage] = []
+
+    @property
+    def providers(self) -> dict[str, Provider]:
+        return self.plugins.context_providers
+
+    @model_validator(mode="after")
+    def _http_only_where_allowed(self) -> SpotConfig:
+        for name, provider in self.providers.items():
+            if provider.url.startswith("http:") and provider.host not in self.sync.allow_http_hosts:
+                raise ValueError(
+                    f"plugins.context_providers.{name}.url: use https, or add {provider.host!r} to sync.allow_http_hosts"
+                )
+        return self
+
+
+def load(path: Path) -> SpotConfig:
+    """The file's contents. Raises ConfigError, which names each line and field at fault."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str = "spot.yaml") -> SpotConfig:
+    """The configuration in a YAML text. Raises ConfigError."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        lines = {} if root is None else dict(_lines(root, ()))
+        return SpotConfig.model_validate(yaml.safe_load(text) or {})
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{name}:{mark.line + 1}" if mark else name
+        raise ConfigError(f"{where}: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: {error}") from error
+    except ValidationError as error:
+        raise ConfigError("\n".join(_finding(found, lines, name) for found in error.errors())) from None
+
+
+def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Any:
+    """Each place in the document with its line, refusing keys that stand twice (YAML would keep the last)."""
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+            yield (*path, key.value), key.start_mark.line + 1
+            for place, line in _lines(value, (*path, key.value)):
+                if place != (*path, key.value):
+                    yield place, line
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            yield from _lines(item, (*path, number))
+
+
+def _finding(found: Any, lines: dict[tuple[str | int, ...], int], name: str) -> str:
+    message = re.sub(r"^Value error, ", "", found["msg"])
+    location: tuple[str | int, ...] = tuple(part for part in found["loc"] if part != "[key]")
+    field = ".".join(map(str, location))
+    if not location and ": " in message:  # a rule over the whole file names its field itself
+        field, message = message.split(": ", 1)
+        location = tuple(field.split("."))
+    while location and location not in lines:
+        location = location[:-1]
+    return f"{name}:{lines.get(location, 1)}: {field or 'the file'}: {message}"
