@@ -1,0 +1,240 @@
+"""What template.yaml promises: to operators, to the local Lambda service, and to whoever deploys it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knowledge.embedding.models import DEFAULT_MODELS
+from local.lambda_service.cloudformation import parse_yaml
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TEMPLATE = parse_yaml((CHECKOUT / "template.yaml").read_text())
+RESOURCES: dict[str, dict[str, Any]] = TEMPLATE["Resources"]
+GLOBALS: dict[str, Any] = TEMPLATE["Globals"]["Function"]
+FUNCTIONS = {
+    name: resource["Properties"]
+    for name, resource in RESOURCES.items()
+    if resource["Type"] == "AWS::Serverless::Function"
+}
+
+# AWS refuses a function that declares one of these, and sets them itself.
+RESERVED_VARIABLES = {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_LAMBDA_FUNCTION_NAME", "AWS_ACCESS_KEY_ID", "TZ"}
+# Powertools reads these, so no settings module of ours does.
+POWERTOOLS_VARIABLES = {"LOG_LEVEL", "POWERTOOLS_SERVICE_NAME"}
+
+
+def resources(kind: str) -> dict[str, dict[str, Any]]:
+    return {name: resource for name, resource in RESOURCES.items() if resource["Type"] == kind}
+
+
+def folder(function: dict[str, Any]) -> Path:
+    return CHECKOUT / function["CodeUri"]
+
+
+def routes(function: dict[str, Any]) -> set[str]:
+    """`METHOD /path` of each HTTP route, path parameters without their names."""
+    events = function.get("Events", {}).values()
+    http = [event["Properties"] for event in events if event["Type"] == "HttpApi"]
+    return {f"{event['Method']} {without_names(event['Path'])}" for event in http}
+
+
+def without_names(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path)
+
+
+def handled_routes(function: dict[str, Any]) -> set[str]:
+    """What the handler itself says that it answers, by its published OpenAPI."""
+    app = importlib.import_module(f"functions.{folder(function).name}.app").app
+    paths = app.get_openapi_schema(title="", version="0").paths
+    methods = ("get", "post", "put", "patch", "delete")
+    return {
+        f"{method.upper()} {without_names(path.replace('<', '{').replace('>', '}'))}"
+        for path, item in paths.items()
+        for method in methods
+        if getattr(item, method)
+    }
+
+
+WITH_ROUTES = [name for name, function in FUNCTIONS.items() if routes(function)]
+
+
+@pytest.mark.parametrize("name", WITH_ROUTES)
+def test_the_template_routes_exactly_what_the_handler_answers(name: str) -> None:
+    assert routes(FUNCTIONS[name]) == handled_routes(FUNCTIONS[name])
+
+
+def test_every_folder_under_functions_is_one_function_of_the_template() -> None:
+    folders = {path.parent for path in (CHECKOUT / "functions").glob("*/app.py")}
+    assert {folder(function) for function in FUNCTIONS.values()} == folders
+    assert len(FUNCTIONS) == len(folders)
+
+
+@pytest.mark.parametrize(
+    ("route", "function"),
+    [
+        ("POST /api/v1/knowledge/upsert", "UpsertFunction"),
+        ("POST /api/v1/knowledge/bulk-upsert", "UpsertFunction"),
+        ("POST /api/v1/knowledge/delete", "UpsertFunction"),
+        ("DELETE /api/v1/knowledge/{}", "UpsertFunction"),
+        ("POST /api/v1/knowledge/query", "QueryFunction"),
+        ("GET /api/v1/knowledge/stats", "AdminFunction"),
+        ("GET /health", "AdminFunction"),
+        ("GET /version", "AdminFunction"),
+    ],
+)
+def test_a_published_route_stays_with_its_function(route: str, function: str) -> None:
+    assert [name for name in FUNCTIONS if route in routes(FUNCTIONS[name])] == [function]
+
+
+def test_no_route_leads_to_two_functions() -> None:
+    every = [route for function in FUNCTIONS.values() for route in routes(function)]
+    assert len(every) == len(set(every))
+
+
+def test_an_id_with_slashes_is_one_path_parameter() -> None:
+    events = FUNCTIONS["UpsertFunction"]["Events"].values()
+    deletes = [event["Properties"]["Path"] for event in events if event["Properties"]["Method"] == "DELETE"]
+    assert deletes == ["/api/v1/knowledge/{id+}"]
+
+
+def test_migrate_is_reachable_from_no_route_and_no_url() -> None:
+    migrate = FUNCTIONS["MigrateFunction"]
+    assert not migrate.get("Events")
+    assert "FunctionUrlConfig" not in migrate
+
+
+def test_functions_run_on_a_supported_runtime_and_are_taken_as_they_are() -> None:
+    assert GLOBALS["Runtime"] == "python3.13"
+    assert GLOBALS["Handler"] == "app.handler"
+    assert GLOBALS["Layers"] == [{"Ref": "KnowledgeLayer"}]
+    for name, function in FUNCTIONS.items():
+        assert not {"Runtime", "Handler", "Layers"} & function.keys(), name
+        assert RESOURCES[name]["Metadata"] == {"SkipBuild": True}, name
+
+
+def test_the_layer_is_built_by_make_for_the_runtime_and_both_architectures() -> None:
+    layer = RESOURCES["KnowledgeLayer"]
+    assert layer["Metadata"]["BuildMethod"] == "makefile"
+    assert layer["Properties"]["CompatibleRuntimes"] == [GLOBALS["Runtime"]]
+    assert set(layer["Properties"]["CompatibleArchitectures"]) == set(
+        TEMPLATE["Parameters"]["Architecture"]["AllowedValues"]
+    )
+    makefile = (CHECKOUT / layer["Properties"]["ContentUri"] / "Makefile").read_text()
+    assert "\nbuild-KnowledgeLayer:" in makefile
+    assert f"RUNTIME := {GLOBALS['Runtime'].removeprefix('python')}\n" in makefile
+
+
+@pytest.mark.parametrize("name", WITH_ROUTES)
+def test_a_function_behind_the_http_api_gives_up_before_the_api_does(name: str) -> None:
+    assert FUNCTIONS[name].get("Timeout", GLOBALS["Timeout"]) < 30
+
+
+def variables_read() -> set[str]:
+    """The names of environment variables that the server's settings module holds."""
+    tree = ast.parse((CHECKOUT / "layers" / "knowledge" / "settings.py").read_text())
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {text for text in texts if re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+", text)}
+
+
+def test_every_variable_that_the_functions_read_is_declared_and_no_other() -> None:
+    """Only a declared variable can be overridden by `sam local` and by the local Lambda service."""
+    assert {"DATABASE_URL", "EMBEDDING_BACKEND", "SPOT_INTERNAL_API_KEY"} <= variables_read()
+    declared = set(GLOBALS["Environment"]["Variables"])
+    assert declared == (variables_read() | POWERTOOLS_VARIABLES) - RESERVED_VARIABLES
+    for name, function in FUNCTIONS.items():
+        assert set(function["Environment"]["Variables"]) == {"POWERTOOLS_SERVICE_NAME"}, name
+
+
+def test_what_is_exposed_is_closed_unless_someone_opens_it() -> None:
+    parameters = TEMPLATE["Parameters"]
+    assert parameters["QueryAccess"]["Default"] == "key"
+    assert parameters["QueryUrlAuth"]["Default"] == "AWS_IAM"
+    assert [name for name, function in FUNCTIONS.items() if "FunctionUrlConfig" in function] == ["QueryFunction"]
+    assert FUNCTIONS["QueryFunction"]["FunctionUrlConfig"]["AuthType"] == {"Ref": "QueryUrlAuth"}
+
+
+def test_no_secret_stands_in_the_template() -> None:
+    variables = GLOBALS["Environment"]["Variables"]
+    for name in ("DATABASE_URL", "SPOT_INTERNAL_API_KEY", "SPOT_INTERNAL_API_KEY_PREVIOUS"):
+        assert variables[name] == "", name
+    assert TEMPLATE["Parameters"]["OpenAiApiKey"]["NoEcho"] is True
+
+
+def test_a_deployment_without_its_secrets_is_refused() -> None:
+    asserted = json.dumps(TEMPLATE["Rules"]["SecretsAreGiven"])
+    for parameter in ("DatabaseSecretArn", "InternalApiKeySecretArn"):
+        assert f'{{"Ref": "{parameter}"}}' in asserted
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_may_read_its_secrets_and_embed_and_nothing_else(name: str) -> None:
+    database = {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": "DatabaseSecretArn"}}}
+    key = {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": "InternalApiKeySecretArn"}}}
+    embed = {"Fn::If": ["UsesBedrock", {"Ref": "EmbeddingPolicy"}, {"Ref": "AWS::NoValue"}]}
+    allowed = {
+        "UpsertFunction": [database, key, embed],
+        "QueryFunction": [database, key, embed],
+        "AdminFunction": [database, key],
+        "MigrateFunction": [database],
+    }
+    assert FUNCTIONS[name]["Policies"] == allowed[name]
+
+
+def test_no_policy_allows_everything_or_reaches_everything() -> None:
+    for name, policy in resources("AWS::IAM::ManagedPolicy").items():
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            assert "*" not in json.dumps([statement["Action"], statement["Resource"]]), name
+
+
+def test_embedding_is_allowed_with_the_model_that_the_settings_choose() -> None:
+    policy = json.dumps(RESOURCES["EmbeddingPolicy"])
+    assert f'"{DEFAULT_MODELS["bedrock"]}"' in policy
+    assert TEMPLATE["Parameters"]["EmbeddingBackend"]["Default"] == "bedrock"
+
+
+def test_every_function_and_the_api_write_to_a_log_of_their_own_that_is_kept_for_a_while() -> None:
+    groups = resources("AWS::Logs::LogGroup")
+    used = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in FUNCTIONS.values()]
+    used.append(RESOURCES["KnowledgeApi"]["Properties"]["AccessLogSettings"]["DestinationArn"]["Fn::GetAtt"][0])
+    assert sorted(used) == sorted(groups)
+    for name, group in groups.items():
+        assert group["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}, name
+
+
+def test_access_logs_are_json_without_persons_in_them() -> None:
+    text = RESOURCES["KnowledgeApi"]["Properties"]["AccessLogSettings"]["Format"]
+    assert "$context.routeKey" in json.loads(text).values()
+    assert not [field for field in ("$context.path", "sourceIp", "userAgent") if field in text]
+
+
+def test_outputs_name_what_clients_need() -> None:
+    assert {"ApiUrl", "KnowledgeUrl", "QueryUrl", "LayerArn"} <= TEMPLATE["Outputs"].keys()
+    assert TEMPLATE["Outputs"]["KnowledgeUrl"]["Value"]["Fn::Sub"].endswith("/api/v1/knowledge")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_has_a_sample_event_for_a_route_of_its_own(name: str) -> None:
+    event = json.loads((CHECKOUT / "events" / f"{folder(FUNCTIONS[name]).name}.json").read_text())
+    if not routes(FUNCTIONS[name]):
+        return
+    http = event["requestContext"]["http"]
+    assert event["version"] == "2.0"
+    assert event["routeKey"] == event["requestContext"]["routeKey"]
+    assert without_names(event["routeKey"]) in routes(FUNCTIONS[name])
+    assert (http["method"], http["path"]) == (event["routeKey"].split()[0], event["rawPath"])
+    assert event["headers"].get("content-length", "0") == str(len(event.get("body", "").encode()))
+
+
+def test_sam_builds_the_layer_anew_each_time() -> None:
+    """A cached layer would be stale after a change of spot_sdk or knowledge alone."""
+    config = tomllib.loads((CHECKOUT / "samconfig.toml").read_text())
+    assert config["default"]["build"]["parameters"]["cached"] is False
+    assert {"dev", "prod"} <= config.keys()
