@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.rows import DictRow, dict_row
+from psycopg.sql import Composed
 
 from knowledge.db.failures import is_connection_lost, is_repeatable, translate
 
@@ -20,6 +22,7 @@ Transaction = psycopg.Cursor[DictRow]
 _CONNECT_TIMEOUT_S = 5
 _ATTEMPTS = 6
 _BACKOFF_S = 0.02
+_ROWS_PER_FETCH = 500
 
 
 class Database:
@@ -68,21 +71,39 @@ class Database:
                 set_local(transaction, statement_timeout=f"{max(1, round(timeout_s * 1000))}ms")
             return work(transaction)
 
+    @contextmanager
+    def snapshot(self) -> Generator[Snapshot]:
+        """Read what is committed at one moment, on a connection of its own, for as long as that takes.
+
+        Nothing is repeated: what was read may have gone out already. Raises the database's failures as ``run`` does.
+        """
+        try:
+            with self._connect() as connection:
+                connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                connection.read_only = True
+                with connection.transaction():
+                    yield Snapshot(connection)
+        except psycopg.Error as error:
+            raise translate(error) from error
+
     def _connected(self) -> psycopg.Connection[DictRow]:
         if self._connection is None or self._connection.closed:
-            connection = psycopg.Connection[DictRow].connect(
-                self._conninfo(),
-                autocommit=True,  # so that transaction() is the only thing that opens one
-                row_factory=dict_row,
-                application_name=self._application_name,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                prepare_threshold=None,  # prepared statements break transaction-mode proxies and pin plans
-                keepalives_idle=30,
-                tcp_user_timeout=30_000,
-            )
-            register_vector(connection)
-            self._connection = connection
+            self._connection = self._connect()
         return self._connection
+
+    def _connect(self) -> psycopg.Connection[DictRow]:
+        connection = psycopg.Connection[DictRow].connect(
+            self._conninfo(),
+            autocommit=True,  # so that transaction() is the only thing that opens one
+            row_factory=dict_row,
+            application_name=self._application_name,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            prepare_threshold=None,  # prepared statements break transaction-mode proxies and pin plans
+            keepalives_idle=30,
+            tcp_user_timeout=30_000,
+        )
+        register_vector(connection)
+        return connection
 
     def _discard(self) -> None:
         if self._connection is not None:
@@ -93,6 +114,24 @@ class Database:
         """Close the connection; the next ``run`` opens another."""
         with self._lock:
             self._discard()
+
+
+class Snapshot:
+    """One moment of the database, read statement by statement."""
+
+    def __init__(self, connection: psycopg.Connection[DictRow]) -> None:
+        self._connection = connection
+
+    @contextmanager
+    def transaction(self) -> Generator[Transaction]:
+        with self._connection.cursor() as cursor:
+            yield cursor
+
+    def stream(self, statement: Composed, parameters: dict[str, Any]) -> Iterator[DictRow]:
+        """The rows of a result that may be larger than memory."""
+        with self._connection.cursor(name="stream") as cursor:
+            cursor.itersize = _ROWS_PER_FETCH
+            yield from cursor.execute(statement, parameters)
 
 
 def set_local(transaction: Transaction, **settings: Any) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from knowledge.documents.fingerprint import Fingerprinted
@@ -40,6 +42,19 @@ class Prepared:
             embedded=self.embedded,
             over_window=self.over_window,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A document from an archive: when it is from and, if it came with a vector, the hash of the text that it is of."""
+
+    document: KnowledgeDocument
+    updated_at: datetime
+    content_hash: bytes = b""
+    embedding: Vector | None = None
+
+
+_NO_VECTORS: Mapping[bytes, Vector] = MappingProxyType({})
 
 
 class Ingestion:
@@ -83,26 +98,46 @@ class Ingestion:
         )
         return prepared.result(written)
 
-    def prepare(self, documents: Sequence[KnowledgeDocument], writer: Writer = ANY_WRITER) -> Prepared:
-        """Find out what changed and embed it; before any transaction, so that no lock waits for a model."""
+    def restore(self, archived: Sequence[Restored]) -> UpsertResult:
+        """Store a batch from an archive, as ``upsert`` does; documents keep their moments.
+
+        A vector spares the embedding where it is of the text that its document has now; it must be this model's.
+        """
+        vectors = {entry.content_hash: entry.embedding for entry in archived if entry.embedding is not None}
+        prepared = self.prepare([entry.document for entry in archived], vectors=vectors)
+        if not prepared.entries:
+            return prepared.result({})
+        moments = {entry.document.id: entry.updated_at for entry in archived}
+        return prepared.result(self._store.upsert(prepared.entries, moments=moments))
+
+    def prepare(
+        self,
+        documents: Sequence[KnowledgeDocument],
+        writer: Writer = ANY_WRITER,
+        *,
+        vectors: Mapping[bytes, Vector] = _NO_VECTORS,
+    ) -> Prepared:
+        """Find out what changed and embed it; before any transaction, so that no lock waits for a model.
+
+        ``vectors`` are known already, by content hash.
+        """
         writer.refuse_foreign(documents)
         _refuse_duplicates(documents)
         offered = [Fingerprinted.of(document) for document in documents]
         stored = self._store.compare(offered) if offered else {}
         changed = [entry for entry in offered if not _is_same(stored.get(entry.document.id))]
-        vectors: dict[str, Vector | PgVector | EmbeddingFailed] = {
-            id_: known.embedding for id_, known in stored.items() if known.embedding is not None
+        found: dict[str, Vector | PgVector | EmbeddingFailed] = {
+            entry.document.id: vectors[entry.content_hash] for entry in changed if entry.content_hash in vectors
         }
-        new = [entry for entry in changed if entry.document.id not in vectors]
+        found.update({id_: known.embedding for id_, known in stored.items() if known.embedding is not None})
+        new = [entry for entry in changed if entry.document.id not in found]
         if new:
             embedded = self._embedder.embed_batch([entry.text for entry in new])
-            vectors.update(zip((entry.document.id for entry in new), embedded, strict=True))
+            found.update(zip((entry.document.id for entry in new), embedded, strict=True))
         entries = [
-            (entry, vector)
-            for entry in changed
-            if not isinstance(vector := vectors[entry.document.id], EmbeddingFailed)
+            (entry, vector) for entry in changed if not isinstance(vector := found[entry.document.id], EmbeddingFailed)
         ]
-        refused = {id_: vector for id_, vector in vectors.items() if isinstance(vector, EmbeddingFailed)}
+        refused = {id_: vector for id_, vector in found.items() if isinstance(vector, EmbeddingFailed)}
         return Prepared(
             documents,
             entries,

@@ -156,3 +156,17 @@ WITH doomed AS (
 )
 DELETE FROM knowledge_documents AS stored USING doomed
 WHERE stored.id = doomed.id AND stored.expires_at < now()
+
+-- count_export --
+-- How many live documents an export with this filter holds.
+SELECT count(*) AS documents
+FROM knowledge_documents
+WHERE {tags} AND (%(source)s::text IS NULL OR source = %(source)s) AND (expires_at IS NULL OR expires_at > now())
+
+-- export --
+-- Live documents in id order, with what is needed to store them elsewhere as they are.
+SELECT id, content, tags, metadata, source, updated_at, expires_at, content_hash, row_hash,
+       CASE WHEN %(with_vectors)s THEN embedding END AS embedding
+FROM knowledge_documents
+WHERE {tags} AND (%(source)s::text IS NULL OR source = %(source)s) AND (expires_at IS NULL OR expires_at > now())
+ORDER BY id

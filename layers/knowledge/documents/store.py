@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 from pgvector import Vector as PgVector
@@ -41,6 +43,22 @@ class Stored(NamedTuple):
     embedding: PgVector | None  # where the content is the same and the rest is not
 
 
+class Exported(NamedTuple):
+    """A document as it was given, with what the store knows of it: when it is from, and its vector (if asked for)."""
+
+    document: KnowledgeDocument
+    updated_at: datetime
+    content_hash: bytes
+    embedding: PgVector | None
+
+
+class Export(NamedTuple):
+    """Documents to be read once, one by one, and how many there are."""
+
+    documents: int
+    entries: Iterator[Exported]
+
+
 class Unseen(NamedTuple):
     """How a source's documents stand towards a run: all, seen by it, and missing from it."""
 
@@ -58,6 +76,9 @@ After = Callable[[Transaction, dict[str, bool]], object]
 
 def _nothing(*_: object) -> None:
     pass
+
+
+_NO_MOMENTS: Mapping[str, datetime] = MappingProxyType({})
 
 
 class DocumentStore:
@@ -93,33 +114,38 @@ class DocumentStore:
         entries: Sequence[tuple[Fingerprinted, Vector | PgVector]],
         *,
         writer: Writer = ANY_WRITER,
+        moments: Mapping[str, datetime] = _NO_MOMENTS,
         before: Before = _nothing,
         after: After = _nothing,
     ) -> dict[str, bool]:
         """Write documents with their vectors; returns id -> True where it was created, False where it was updated.
 
         All or nothing, together with what ``before`` and ``after`` do in the same transaction. An id that is missing in
-        the answer was the same already. Raises Forbidden when a document is stored under another source and the writer
-        respects sources.
+        the answer was the same already. A document without ``updated_at`` is from ``moments[id]``, or from now. Raises
+        Forbidden when a document is stored under another source and the writer respects sources.
         """
         ordered = sorted(entries, key=lambda entry: entry[0].document.id)
 
         def work(transaction: Transaction) -> dict[str, bool]:
             self._hold_model(transaction, "hold_for_writing")
             before(transaction)
-            written = self._write(transaction, ordered, writer) if ordered else {}
+            written = self._write(transaction, ordered, writer, moments) if ordered else {}
             after(transaction, written)
             return written
 
         return self._database.run(work)
 
     def _write(
-        self, transaction: Transaction, ordered: Sequence[tuple[Fingerprinted, Vector | PgVector]], writer: Writer
+        self,
+        transaction: Transaction,
+        ordered: Sequence[tuple[Fingerprinted, Vector | PgVector]],
+        writer: Writer,
+        moments: Mapping[str, datetime],
     ) -> dict[str, bool]:
         rows = transaction.execute(
             _SQL["upsert"],
             {
-                "documents": json.dumps([_as_record(entry) for entry, _ in ordered], ensure_ascii=False),
+                "documents": json.dumps([_as_record(entry, moments) for entry, _ in ordered], ensure_ascii=False),
                 "embeddings": [_as_pgvector(vector) for _, vector in ordered],
                 "respects_sources": writer.respects_sources,
             },
@@ -196,6 +222,23 @@ class DocumentStore:
 
         return self._database.run(work)
 
+    @contextmanager
+    def export(
+        self, *, source: str | None = None, expression: TagExpression | None = None, with_vectors: bool = False
+    ) -> Generator[Export]:
+        """All live documents of one moment, in id order, or those of one source or with these tags."""
+        tags = tag_filter(expression)
+        parameters = {**tags.parameters, "source": source, "with_vectors": with_vectors}
+
+        def statement(name: str) -> sql.Composed:
+            return sql.SQL(_SQL[name]).format(tags=sql.SQL(tags.condition))
+
+        with self._database.snapshot() as snapshot:
+            with snapshot.transaction() as transaction:
+                self._hold_model(transaction, "hold_for_reading")
+                counted = transaction.execute(statement("count_export"), parameters).fetchone() or {}
+            yield Export(counted["documents"], map(_as_exported, snapshot.stream(statement("export"), parameters)))
+
     def check(self) -> None:
         """Raise unless the database answers and holds this model's vectors."""
         self._database.run(lambda transaction: self._hold_model(transaction, "hold_for_reading"))
@@ -241,9 +284,22 @@ def _refuse_takeover(foreign: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def _as_record(entry: Fingerprinted) -> dict[str, Any]:
+def _as_record(entry: Fingerprinted, moments: Mapping[str, datetime]) -> dict[str, Any]:
     record = entry.document.model_dump(mode="json", exclude={"score"})
+    if record["updated_at"] is None and entry.document.id in moments:
+        record["updated_at"] = moments[entry.document.id].isoformat()
     return record | {"content_hash": entry.content_hash.hex(), "row_hash": entry.row_hash.hex()}
+
+
+def _as_exported(row: dict[str, Any]) -> Exported:
+    """``updated_at`` is the document's own only where its provider gave one, which the hash of what it gave tells."""
+    row_hash, content_hash, embedding = row.pop("row_hash"), row.pop("content_hash"), row.pop("embedding")
+    moment = row.pop("updated_at").astimezone(UTC)
+    row["expires_at"] = row["expires_at"] and row["expires_at"].astimezone(UTC)
+    document = KnowledgeDocument.model_construct(**row, updated_at=None)
+    if Fingerprinted.of(document).row_hash != row_hash:
+        document = KnowledgeDocument.model_construct(**row, updated_at=moment)
+    return Exported(document, moment, content_hash, embedding)
 
 
 def _as_pgvector(vector: Vector | PgVector) -> PgVector:
