@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except TemplateError as error:
             return _refuse(str(error))
         except OSError as error:
-            return _refuse(f"{error.filename or f'{options.host}:{options.port}'}: {error.strerror}")
+            subject = error.filename or f"{options.host}:{options.port}"
+            return _refuse(f"{subject}: {os.strerror(error.errno) if error.errno else error}")
         server_options = ServerOptions(
             options.template,
             Limits(options.max_workers, options.max_waiting),
