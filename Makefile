@@ -12,7 +12,7 @@ export PORT KNOWLEDGE_HOME
 CANDIDATES := $(or $(PYTHON),.venv/bin/python python3 python3.13 python3.12 python3.11 python)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 find_python = for python in $(CANDIDATES); do "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null && break; python=; done; \
-	[ -n "$$python" ] || { echo "Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make $@ PYTHON=/path/to/python3" >&2; exit 1; }
+	[ -n "$$python" ] || { echo "Python 3.11 or newer is needed, and none of these is: $(CANDIDATES). Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
 environment = @$(find_python); "$$python" tools/environment.py
 
 SAM := env -u AWS_PROFILE -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY -u AWS_SESSION_TOKEN SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam
@@ -49,7 +49,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --no-config --universal --fork-strat
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .PHONY: lock
-lock: .dev  ## write the lock files anew from pyproject.toml and layers/requirements.in (UPGRADE=1 for newer releases)
+lock: .dev  ## write the locks anew after a change of what is declared (UPGRADE=1 for newer releases)
 	$(COMPILE) --python-version 3.11 pyproject.toml --group workspace --excludes locks/left-out.txt --output-file locks/run.txt
 	$(COMPILE) --python-version 3.11 pyproject.toml --group workspace --group dev --excludes locks/left-out.txt --constraints locks/run.txt --output-file locks/dev.txt
 	$(COMPILE) --python-version 3.13 layers/requirements.in --constraints locks/run.txt --output-file locks/layer.txt
