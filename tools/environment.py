@@ -69,7 +69,9 @@ def install(environment: Path, lock: Path, *, workspace: bool) -> None:
         steps.append([*pip, "--no-deps", "--no-index", "--no-build-isolation", "--editable", str(CHECKOUT)])
     for step in steps:
         if code := subprocess.run(step, check=False).returncode:
-            sys.exit(f"pip could not install {lock.relative_to(CHECKOUT)} (exit code {code}); its own words stand above")
+            sys.exit(
+                f"pip could not install {lock.relative_to(CHECKOUT)} (exit code {code}); its own words stand above"
+            )
 
 
 def main() -> None:
@@ -94,4 +96,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
