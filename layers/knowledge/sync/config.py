@@ -1,18 +1,18 @@
 """The operators' file, ``infra/spot.yaml``: providers with their schedules, and stages with their limits.
 
-    plugins:
-      context_providers:
-        employee-dir:
-          enabled: true
-          url: http://provider-employee-dir:8000
-          sync_schedule: "0 */6 * * *"
-          sync_timeout_ms: 120000
-    sync:
-      allow_http_hosts: [provider-employee-dir]
-    stages:
-      - name: enrichment
-        retrieval_limits: { max_top_k: 10, min_score_floor: 0.3 }
-        analyzers: [{ id: analyzer-rules }]
+plugins:
+  context_providers:
+    employee-dir:
+      enabled: true
+      url: http://provider-employee-dir:8000
+      sync_schedule: "0 */6 * * *"
+      sync_timeout_ms: 120000
+sync:
+  allow_http_hosts: [provider-employee-dir]
+stages:
+  - name: enrichment
+    retrieval_limits: { max_top_k: 10, min_score_floor: 0.3 }
+    analyzers: [{ id: analyzer-rules }]
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class SpotConfig(_Section):
         for name, provider in self.providers.items():
             if provider.url.startswith("http:") and provider.host not in self.sync.allow_http_hosts:
                 raise ValueError(
-                    f"plugins.context_providers.{name}.url: use https, or add {provider.host!r} to sync.allow_http_hosts"
+                    f"plugins.context_providers.{name}.url: "
+                    f"use https, or add {provider.host!r} to sync.allow_http_hosts"
                 )
         return self
 
@@ -124,9 +125,11 @@ def load(path: Path) -> SpotConfig:
 
 def parse(text: str, name: str = "spot.yaml") -> SpotConfig:
     """The configuration in a YAML text. Raises ConfigError."""
+    lines: dict[tuple[str | int, ...], int] = {}
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = {} if root is None else dict(_lines(root, ()))
+        if root is not None:
+            lines.update(_lines(root, ()))
         return SpotConfig.model_validate(yaml.safe_load(text) or {})
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
