@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     folder: Path = tmp_path_factory.mktemp("postgres")
     with EmbeddedPostgres(folder / "data", durable=False) as server:
         yield server.dsn
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,7 @@ def reachable(folder: Path, account: Account | None) -> Generator[tuple[str, tup
     if account is None:
         yield str(folder), ()
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}", (descriptor,)
     finally:
@@ -96,7 +96,8 @@ def create_cluster(
     """Make ``data_dir`` a new cluster with the role and the database of the application, owned by ``account``.
 
     All is made in a folder beside it and renamed at the end, so an interruption leaves nothing half done. The
-    application's role owns its database and may create databases and roles; it is no superuser, as on Aurora.
+    application's role owns its database, may create databases and roles and see the server's statistics; it is no
+    superuser, as on Aurora.
 
     Raises StoreUnavailable when PostgreSQL refuses.
     """
@@ -114,6 +115,7 @@ def create_cluster(
         maker,
         "CREATE EXTENSION vector",  # in template1, so in every database made from now on
         f"CREATE ROLE {ROLE} LOGIN CREATEDB CREATEROLE PASSWORD '{access.password}'",
+        f"GRANT pg_monitor TO {ROLE}",
         f"CREATE DATABASE {DATABASE} OWNER {ROLE}",
     )
     if account is not None:

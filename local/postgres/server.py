@@ -115,7 +115,6 @@ class EmbeddedPostgres:
         except OSError as error:
             raise StoreUnavailable(f"{error.filename} cannot be written: {error.strerror}") from error
         try:
-            stop_orphans(self.data_dir)
             self._child = self._start_on_a_port(*self._prepared())
         except OSError as error:
             raise StoreUnavailable(f"PostgreSQL cannot be started: {error}") from error
@@ -149,6 +148,7 @@ class EmbeddedPostgres:
         account = server_account(self.data_dir)
         binaries = binaries_for(account)
         if cluster.has_cluster(self.data_dir, binaries):
+            stop_orphans(self.data_dir)
             self._access = Access.read(self._access_path)
             if account is not None and self.data_dir.stat().st_uid != account.uid:
                 hand_over(self.data_dir, account)
