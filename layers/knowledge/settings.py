@@ -7,6 +7,7 @@ Each function reads what one concern needs and names the variables it reads. A m
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
@@ -63,9 +64,14 @@ def access() -> AccessSettings:
     )
 
 
-def embedding() -> EmbeddingSettings:
+def embedding(environment: Mapping[str, str] | None = None, *, backend: str | None = None) -> EmbeddingSettings:
+    """What ``environment`` (this process's, unless given) says of the embedder; ``backend`` overrides its."""
+    variables = dict(os.environ if environment is None else environment)
+    if backend is not None:
+        variables["EMBEDDING_BACKEND"] = backend
     return _read(
         EmbeddingSettings,
+        variables,
         backend="EMBEDDING_BACKEND",
         model="EMBEDDING_MODEL",
         batch_size="EMBEDDING_BATCH_SIZE",
@@ -78,9 +84,9 @@ def embedding() -> EmbeddingSettings:
     )
 
 
-def _read(settings: type[Model], /, **variables: str) -> Model:
+def _read(settings: type[Model], environment: Mapping[str, str] = os.environ, /, **variables: str) -> Model:
     """The model filled from the variables that are set; one that is set to nothing counts as not set."""
-    values = {field: os.environ[name] for field, name in variables.items() if os.environ.get(name)}
+    values = {field: environment[name] for field, name in variables.items() if environment.get(name)}
     try:
         return settings.model_validate(values)
     except ValidationError as error:
