@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,9 +11,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import __version__, wiring
 from knowledge.http import Resolver
+from knowledge.sync.overview import provider_status
 from spot_sdk.access import IssuedKey, IssueKey, Keys
 from spot_sdk.documents import Health, Stats, Version
 from spot_sdk.knowledge_tags import WELL_KNOWN_TAGS
+from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted
 
 app = Resolver()
 
@@ -33,6 +37,29 @@ def version() -> Version:
 def stats() -> Stats:
     """Document counts, by well-known tag and by source."""
     return wiring.documents().stats(WELL_KNOWN_TAGS)
+
+
+@app.get("/api/v1/plugins/context_provider")
+def list_providers() -> Providers:
+    """Every configured provider with its schedule, when it fires next, and its last run."""
+    config = wiring.spot_config()
+    return Providers(providers=[_status(provider_id, runs=1) for provider_id in config.providers])
+
+
+@app.get("/api/v1/plugins/context_provider/<provider_id>/sync")
+def show_provider(provider_id: str) -> ProviderStatus:
+    """One provider with its last ten runs."""
+    return _status(provider_id, runs=10)
+
+
+@app.post("/api/v1/plugins/context_provider/<provider_id>/sync")
+def start_sync(provider_id: str) -> tuple[SyncAccepted, int]:
+    """Have a provider sync now; the run goes on by itself."""
+    return SyncAccepted(run_id=wiring.start_manual_sync(provider_id)), HTTPStatus.ACCEPTED
+
+
+def _status(provider_id: str, runs: int) -> ProviderStatus:
+    return provider_status(wiring.spot_config(), wiring.provider_sync(), provider_id, datetime.now(UTC), runs)
 
 
 @app.get("/api/v1/knowledge/keys")

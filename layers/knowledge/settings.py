@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
@@ -46,6 +47,17 @@ class AccessSettings(BaseModel):
     source_ownership: Literal["off", "bound", "all"] = "bound"
 
 
+class SyncSettings(BaseModel):
+    """Where the operators' file is, and the AWS names that its schedules are made with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    config_path: Path = Path("/opt/spot.yaml")
+    trigger_arn: str | None = None
+    dead_letter_arn: str | None = None
+    schedule_prefix: str = "knowledge"
+
+
 def database() -> DatabaseSettings:
     settings = _read(DatabaseSettings, url="DATABASE_URL", secret_arn="DATABASE_SECRET_ARN")  # noqa: S106 - a name
     if settings.url is None and settings.secret_arn is None:
@@ -81,6 +93,16 @@ def embedding(environment: Mapping[str, str] | None = None, *, backend: str | No
         openai_base_url="OPENAI_BASE_URL",
         openai_api_key="OPENAI_API_KEY",
         aws_region="AWS_REGION",
+    )
+
+
+def sync() -> SyncSettings:
+    return _read(
+        SyncSettings,
+        config_path="SPOT_CONFIG_PATH",
+        trigger_arn="SYNC_TRIGGER_ARN",
+        dead_letter_arn="SYNC_DLQ_ARN",
+        schedule_prefix="SCHEDULE_PREFIX",
     )
 
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from knowledge import settings
 from knowledge.access.keyring import Keyring
 from knowledge.access.roles import Caller, Role
+from spot_sdk.errors import Unavailable
 
 if TYPE_CHECKING:
+    from knowledge.access.keys import KeyStore
     from knowledge.db.connection import Database
     from knowledge.documents.expiry import Expiry
     from knowledge.documents.ingest import Ingestion
     from knowledge.documents.retrieval import Retrieval
-    from knowledge.access.keys import KeyStore
     from knowledge.documents.store import DocumentStore
     from knowledge.documents.sync_run import SourceSync
     from knowledge.documents.writer import Writer
     from knowledge.embedding.base import Embedder
+    from knowledge.sync.config import Provider, SpotConfig
+    from knowledge.sync.provider import ProviderAnswer
+    from knowledge.sync.trigger import ProviderSync
 
 
 @cache
@@ -76,6 +81,53 @@ def source_sync() -> SourceSync:
 
 
 @cache
+def spot_config() -> SpotConfig:
+    """The operators' file. Raises SettingsError, with lines and fields, when it cannot be used."""
+    from knowledge.sync.config import ConfigError, load
+
+    try:
+        return load(settings.sync().config_path)
+    except ConfigError as error:
+        raise settings.SettingsError(str(error)) from error
+
+
+@cache
+def provider_sync() -> ProviderSync:
+    from knowledge.sync.provider import call_provider
+    from knowledge.sync.trigger import ProviderSync
+
+    def call(provider: Provider, run_id: int, timeout_s: float, stop: Callable[[], bool]) -> ProviderAnswer:
+        key = next(iter(internal_keys()), None)
+        return call_provider(provider, run_id=run_id, key=key, timeout_s=timeout_s, stop=stop)
+
+    return ProviderSync(database(), spot_config, call)
+
+
+def start_manual_sync(provider_id: str) -> int:
+    """Claim a run of a provider and have the sync-trigger function carry it on; returns the run's id.
+
+    Raises what ``ProviderSync.begin`` raises, and Unavailable when the function cannot be invoked.
+    """
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from knowledge.sync.events import ManualSync
+
+    function = settings.sync().trigger_arn
+    if function is None:
+        raise settings.SettingsError("set SYNC_TRIGGER_ARN: there is no function that carries a sync on")
+    run = provider_sync().begin(provider_id, "manual")
+    try:
+        boto3.client("lambda").invoke(
+            FunctionName=function, InvocationType="Event", Payload=ManualSync.of(run).model_dump_json()
+        )
+    except (BotoCoreError, ClientError) as error:
+        provider_sync().give_up(run, "the sync-trigger function could not be invoked")
+        raise Unavailable("the sync could not be started; try again") from error
+    return run.run_id
+
+
+@cache
 def keys() -> KeyStore:
     from knowledge.access.keys import KeyStore
 
@@ -93,17 +145,22 @@ def writer(caller: Caller) -> Writer:
 
 @cache
 def keyring() -> Keyring:
-    access = settings.access()
-    internal_keys = [key.get_secret_value() for key in (access.key, access.previous_key) if key is not None]
-    if access.secret_arn is not None:
-        secret = _secret(access.secret_arn)
-        internal_keys += [value for value in (secret.get("current"), secret.get("previous")) if value]
     return Keyring(
-        internal_keys,
-        anonymous=Role.READER if access.query_access == "open" else Role.ANYONE,
+        internal_keys(),
+        anonymous=Role.READER if settings.access().query_access == "open" else Role.ANYONE,
         find=lambda key_digest: keys().find(key_digest),
         clock=time.monotonic,
     )
+
+
+def internal_keys() -> list[str]:
+    """The internal keys that are valid now, the current one first."""
+    access = settings.access()
+    found = [key.get_secret_value() for key in (access.key, access.previous_key) if key is not None]
+    if access.secret_arn is not None:
+        secret = _secret(access.secret_arn)
+        found += [value for value in (secret.get("current"), secret.get("previous")) if value]
+    return found
 
 
 def migrate() -> list[str]:
@@ -133,5 +190,17 @@ def reset() -> None:
     """Forget everything constructed, so that the next use reads the environment again."""
     if database.cache_info().currsize:
         database().close()
-    for constructor in (embedder, database, documents, ingestion, retrieval, expiry, source_sync, keys, keyring):
+    for constructor in (
+        embedder,
+        database,
+        documents,
+        ingestion,
+        retrieval,
+        expiry,
+        source_sync,
+        spot_config,
+        provider_sync,
+        keys,
+        keyring,
+    ):
         constructor.cache_clear()

@@ -92,6 +92,29 @@ class SyncRunRecord(BaseModel):
     error: str = ""
 
 
+class ProviderStatus(BaseModel):
+    """A configured provider: its schedule (unix cron, UTC), when it fires next, and its last runs, newest first."""
+
+    id: str
+    enabled: bool
+    sync_schedule: str | None = None
+    next_sync_at: datetime | None = None
+    sync_timeout_ms: int
+    runs: list[SyncRunRecord] = []
+
+
+class Providers(BaseModel):
+    """Answer of ``GET /api/v1/plugins/context_provider``."""
+
+    providers: list[ProviderStatus]
+
+
+class SyncAccepted(BaseModel):
+    """Answer of ``POST /api/v1/plugins/context_provider/{id}/sync``: the run goes on by itself."""
+
+    run_id: int
+
+
 class SyncRuns(BaseModel):
     """Answer of ``GET /sync-runs``, newest first."""
 

@@ -78,10 +78,14 @@ class SourceSync:
         """End a run that sent everything, and remove what it did not send.
 
         When the run saw nothing, or more would go than ``limits`` allow, nothing is removed, the run is ``partial`` and
-        its record names the count and the command that confirms it. Raises StaleRun when the run is over.
+        its record names the count and the command that confirms it. Completing a completed run again gives its record.
+        Raises StaleRun when the run is over otherwise.
         """
 
         def work(transaction: Transaction) -> SyncRunRecord:
+            done = _ended(transaction, run, writer)
+            if done is not None and done.status in ("succeeded", "partial"):
+                return done
             record, lease = self._live_run(transaction, run, writer)
             source = _source_of(lease)
             missing = self._store.count_unseen(transaction, run.id, source, record.started_at)
@@ -157,6 +161,16 @@ def _get(transaction: Transaction, run: SyncRunRef, writer: Writer) -> tuple[Syn
         raise StaleRun(f"sync run {run.id} has ended, or was taken over; nothing was written")
     writer.refuse_source(_source_of(lease))
     return record, lease
+
+
+def _ended(transaction: Transaction, run: SyncRunRef, writer: Writer) -> SyncRunRecord | None:
+    """The record of this very run if it has ended."""
+    try:
+        record, lease = runs.get(transaction, run.id)
+    except NotFound:
+        return None
+    writer.refuse_source(_source_of(lease))
+    return record if record.status != "running" and lease.fence == run.fence else None
 
 
 def _source_of(lease: Lease) -> str:

@@ -12,6 +12,8 @@ from knowledge.sync.leases import Lease
 from spot_sdk.errors import NotFound
 from spot_sdk.sync import SyncRunRecord, SyncTrigger
 
+FinalStatus = Literal["succeeded", "partial", "failed"]
+
 _SQL = load_statements(Path(__file__).with_name("queries.sql"))
 
 
@@ -45,7 +47,7 @@ def add_counts(transaction: Transaction, run_id: int, *, created: int, updated: 
 def finish(
     transaction: Transaction,
     run_id: int,
-    status: Literal["succeeded", "partial", "failed"],
+    status: FinalStatus,
     *,
     error: str = "",
     from_status: Literal["running", "partial"] = "running",

@@ -1,0 +1,28 @@
+"""Lambda: have one provider sync. Invoked by its EventBridge rules, and by the admin function for a manual sync."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from knowledge import wiring
+from knowledge.sync.events import ManualSync, ScheduledSync, parse_event
+from knowledge.telemetry import logger
+
+MARGIN_S = 15.0  # for recording how it went
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    request = parse_event(event)
+    time_left_s = context.get_remaining_time_in_millis() / 1000 - MARGIN_S
+    match request:
+        case ScheduledSync():
+            slot = request.time.astimezone(UTC).replace(second=0, microsecond=0)
+            record = wiring.provider_sync().run_scheduled(request.provider_id, slot, time_left_s)
+        case ManualSync():
+            record = wiring.provider_sync().carry_on(request.run, time_left_s)
+    answer = {"status": "duplicate"} if record is None else record.model_dump(mode="json")
+    logger.info("provider sync", provider_id=request.provider_id, **{k: answer.get(k) for k in ("status", "error")})
+    return answer
