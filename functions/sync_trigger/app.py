@@ -24,5 +24,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         case ManualSync():
             record = wiring.provider_sync().carry_on(request.run, time_left_s)
     answer = {"status": "duplicate"} if record is None else record.model_dump(mode="json")
-    logger.info("provider sync", provider_id=request.provider_id, **{k: answer.get(k) for k in ("status", "error")})
+    logger.info("provider sync", provider_id=request.provider_id, outcome=answer["status"])
     return answer

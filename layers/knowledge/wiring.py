@@ -146,7 +146,7 @@ def writer(caller: Caller) -> Writer:
 @cache
 def keyring() -> Keyring:
     return Keyring(
-        internal_keys(),
+        internal_keys,
         anonymous=Role.READER if settings.access().query_access == "open" else Role.ANYONE,
         find=lambda key_digest: keys().find(key_digest),
         clock=time.monotonic,
@@ -190,17 +190,20 @@ def reset() -> None:
     """Forget everything constructed, so that the next use reads the environment again."""
     if database.cache_info().currsize:
         database().close()
-    for constructor in (
-        embedder,
-        database,
-        documents,
-        ingestion,
-        retrieval,
-        expiry,
-        source_sync,
-        spot_config,
-        provider_sync,
-        keys,
-        keyring,
-    ):
+    for constructor in _CONSTRUCTORS:
         constructor.cache_clear()
+
+
+_CONSTRUCTORS = (
+    embedder,
+    database,
+    documents,
+    ingestion,
+    retrieval,
+    expiry,
+    source_sync,
+    spot_config,
+    provider_sync,
+    keys,
+    keyring,
+)

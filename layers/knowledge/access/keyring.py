@@ -21,20 +21,20 @@ class _Remembered(NamedTuple):
 class Keyring:
     """Tells callers by their keys.
 
-    ``internal_keys`` (two during a rotation) may do everything. Any other key is looked up by its SHA-256 with
+    ``internal_keys`` (two during a rotation, asked for each time) may do everything. Any other key is looked up by its SHA-256 with
     ``find``, and the answer is remembered for half a minute, so that a revoked key works no longer than that.
     Digests are compared in constant time, whatever bytes a caller sends. A caller without a key is an ``anonymous``.
     """
 
     def __init__(
         self,
-        internal_keys: Iterable[str],
+        internal_keys: Callable[[], Iterable[str]],
         *,
         anonymous: Role,
         find: Callable[[bytes], Caller | None],
         clock: Callable[[], float],
     ) -> None:
-        self._internal = [digest(key) for key in internal_keys if key]
+        self._internal_keys = internal_keys
         self._anonymous = Caller(anonymous)
         self._find = find
         self._clock = clock
@@ -57,7 +57,7 @@ class Keyring:
 
     def _identify(self, key: str) -> Caller | None:
         offered = digest(key)
-        matches = [hmac.compare_digest(offered, internal) for internal in self._internal]
+        matches = [hmac.compare_digest(offered, digest(internal)) for internal in self._internal_keys()]
         if any(matches):
             return Caller(Role.OPERATOR)
         now = self._clock()
