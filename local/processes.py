@@ -184,12 +184,17 @@ class Child:
         self._reader.join(_LAST_WORDS_S)
         return code
 
-    def obituary(self) -> str:
-        """Wait for its end; one line on how that came, with the last thing that it said."""
+    def ending(self) -> str:
+        """Wait for its end; how that came, in a few words."""
         code = self.wait()
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"{self.name} {how}"
+
+    def obituary(self) -> str:
+        """Wait for its end; one line on how that came, with the last thing that it said."""
+        ending = self.ending()
         said = next((line.strip() for line in reversed(self.last_lines) if line.strip()), None)
-        return f"{self.name} {how}" + (f": {said}" if said else "") + f" (log: {self.log_path})"
+        return ending + (f": {said}" if said else "") + f" (log: {self.log_path})"
 
     def stop(self, *signals: signal.Signals, grace_s: float = 10.0) -> int:
         """Stop it and return its exit code: each signal (default SIGTERM) in turn, ``grace_s`` apart, then SIGKILL."""

@@ -210,7 +210,7 @@ def _first_to_end(children: list[Child]) -> Child:
 
 def _last_words(child: Child) -> str:
     lines = "".join(f"\n  {line}" for line in child.last_lines[-_LAST_LINES:])
-    return f"{child.obituary()}{lines}"
+    return f"{child.ending()}; its last lines, of {child.log_path}:{lines}"
 
 
 @contextmanager
