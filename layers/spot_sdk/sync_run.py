@@ -1,0 +1,203 @@
+"""A sync run as a provider sees it: everything that its source has, and then what it no longer has is removed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from pydantic import BaseModel
+
+from spot_sdk.checks import build
+from spot_sdk.connection import StoreConnection
+from spot_sdk.documents import KnowledgeDocument, SyncRunRef, UpsertResult
+from spot_sdk.errors import Conflict, KnowledgeError, Problem, StaleRun
+from spot_sdk.sync import (
+    CompleteSyncRun,
+    FailSyncRun,
+    HeartbeatSyncRun,
+    RemovalLimits,
+    StartSyncRun,
+    SyncRunRecord,
+    SyncRunStarted,
+    SyncStatus,
+)
+from spot_sdk.writing import DocumentWriter, Progress
+
+_HEARTBEATS_PER_LEASE = 3
+_MAX_REASON_LENGTH = 2_000
+
+_log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class SyncResult(BaseModel):
+    """What a run did. ``partial``: removals were held back; ``error`` says why, and the command that confirms them.
+
+    ``problems`` names the documents that the embedding model refused; they count as ``failed`` and were not removed.
+    """
+
+    run_id: int
+    source: str
+    status: SyncStatus = "running"
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    embedded: int = 0
+    over_window: int = 0
+    removed: int = 0
+    held: int = 0
+    error: str = ""
+    problems: list[Problem] = []
+
+
+class RunCalls(Protocol):
+    """What a run asks of a store; each may raise KnowledgeError."""
+
+    async def start(self, source: str) -> SyncRunStarted: ...
+
+    async def send(
+        self, run: SyncRunRef, documents: Iterable[KnowledgeDocument], progress: Progress | None
+    ) -> UpsertResult: ...
+
+    async def heartbeat(self, run: SyncRunRef) -> None: ...
+
+    async def complete(self, run: SyncRunRef, limits: RemovalLimits) -> SyncRunRecord: ...
+
+    async def fail(self, run: SyncRunRef, reason: str) -> SyncRunRecord: ...
+
+
+class SyncRun:
+    """One run over one source, open inside its ``async with`` block; made by ``KnowledgeClient.sync_run``.
+
+    While the block runs, the run is kept alive. When it ends, the store removes the documents of the source that the
+    run did not send. When it raises, the run has failed and nothing is removed; so let a listing that breaks off raise.
+
+    Entering raises SyncRunning while another run of the source is alive. ``upsert`` and leaving raise StaleRun when the
+    run lost its lease, for instance because this process stood still for too long.
+    """
+
+    def __init__(self, calls: RunCalls, source: str, limits: RemovalLimits) -> None:
+        self._calls = calls
+        self._source = source
+        self._limits = limits
+        self._run: SyncRunRef | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._result: SyncResult | None = None
+
+    @property
+    def result(self) -> SyncResult:
+        """What the run has done so far; final once the block was left. Raises Conflict before it was entered."""
+        if self._result is None:
+            raise Conflict("the sync run has not begun")
+        return self._result
+
+    async def upsert(self, documents: Iterable[KnowledgeDocument], progress: Progress | None = None) -> UpsertResult:
+        """Store documents of this source, like ``bulk_upsert``; call it as often as is handy.
+
+        A text that the model refuses is no error here: it is in ``result.problems``, and its document is not removed.
+        """
+        try:
+            stored = await self._calls.send(self._open_run(), documents, progress)
+        except KnowledgeError as error:
+            if error.result is not None:
+                self._count(error.result)
+            raise
+        self._count(stored)
+        return stored
+
+    async def __aenter__(self) -> Self:
+        if self._run is not None:
+            raise Conflict("a sync run is entered once")
+        started = await self._calls.start(self._source)
+        self._run = started.run
+        self._result = SyncResult(run_id=started.run.id, source=self._source)
+        self._keeper = asyncio.create_task(self._keep_alive(started.run, started.lease_s / _HEARTBEATS_PER_LEASE))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run = self._open_run()
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        if error is None:
+            self._end(await self._calls.complete(run, self._limits))
+            return
+        reason = f"{type(error).__name__}: {error}"[:_MAX_REASON_LENGTH]
+        try:
+            self._end(await self._calls.fail(run, reason))
+        except KnowledgeError as unheard:  # the run ends with its lease then; the caller's own error is the one to tell
+            _log.warning("run %d failed, and the store could not be told: %s", run.id, unheard)
+            self.result.status = "failed"
+            self.result.error = reason
+
+    def _open_run(self) -> SyncRunRef:
+        if self._run is None or self.result.status != "running":
+            raise Conflict("the sync run is not open; use it inside its `async with` block")
+        return self._run
+
+    async def _keep_alive(self, run: SyncRunRef, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self._calls.heartbeat(run)
+            except StaleRun:
+                return  # what the run does next will raise it where it can be heard
+            except KnowledgeError as error:
+                _log.warning("heartbeat of run %d: %s", run.id, error)
+
+    def _count(self, stored: UpsertResult) -> None:
+        result = self.result
+        for name in ("created", "updated", "unchanged", "failed", "embedded", "over_window"):
+            setattr(result, name, getattr(result, name) + getattr(stored, name))
+        result.problems += [outcome.problem for outcome in stored.results if outcome.problem is not None]
+
+    def _end(self, record: SyncRunRecord) -> None:
+        self.result.status = record.status
+        self.result.removed = record.removed
+        self.result.held = record.held
+        self.result.error = record.error
+
+
+class HttpRunCalls:
+    """RunCalls over HTTP.
+
+    Starting and ending are sent once: were only the answer lost, a second start would be refused by the run that the
+    first one opened, and a second end would find the run ended.
+    """
+
+    def __init__(self, connection: StoreConnection, writer: DocumentWriter) -> None:
+        self._connection = connection
+        self._writer = writer
+
+    async def start(self, source: str) -> SyncRunStarted:
+        body = build(StartSyncRun, {"source": source})
+        return await self._post(SyncRunStarted, "/sync-runs", body, is_repeatable=False)
+
+    async def send(
+        self, run: SyncRunRef, documents: Iterable[KnowledgeDocument], progress: Progress | None
+    ) -> UpsertResult:
+        return await self._writer.bulk_upsert(documents, progress, run)
+
+    async def heartbeat(self, run: SyncRunRef) -> None:
+        body = HeartbeatSyncRun(fence=run.fence)
+        await self._post(SyncRunRef, f"/sync-runs/{run.id}/heartbeat", body, is_repeatable=True)
+
+    async def complete(self, run: SyncRunRef, limits: RemovalLimits) -> SyncRunRecord:
+        body = CompleteSyncRun(fence=run.fence, limits=limits)
+        with self._writer.writing():
+            return await self._post(SyncRunRecord, f"/sync-runs/{run.id}/complete", body, is_repeatable=False)
+
+    async def fail(self, run: SyncRunRef, reason: str) -> SyncRunRecord:
+        body = FailSyncRun(fence=run.fence, reason=reason)
+        return await self._post(SyncRunRecord, f"/sync-runs/{run.id}/fail", body, is_repeatable=False)
+
+    async def _post(self, answer: type[Answer], path: str, body: BaseModel, *, is_repeatable: bool) -> Answer:
+        content = body.model_dump_json().encode()
+        return await self._connection.call(answer, "POST", path, body=content, is_repeatable=is_repeatable)
