@@ -1,4 +1,7 @@
-"""Lambda: bring the database to today's schema. Invoked at deploy, and by the local stack at start."""
+"""Lambda: bring the database to today's schema, and the schedules to what is declared.
+
+Invoked at deploy, and by the local stack at start. Without SYNC_TRIGGER_ARN there are no schedules to apply.
+"""
 
 from __future__ import annotations
 
@@ -10,4 +13,9 @@ from knowledge import wiring
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return {"applied": wiring.migrate()}
+    applied = wiring.migrate()
+    schedules = wiring.apply_schedules()
+    return {
+        "applied": applied,
+        "schedules": None if schedules is None else [change.model_dump() for change in schedules],
+    }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from knowledge.embedding.base import Embedder
     from knowledge.sync.config import Provider, SpotConfig
     from knowledge.sync.provider import ProviderAnswer
+    from knowledge.sync.schedules import Change
     from knowledge.sync.trigger import ProviderSync
 
 
@@ -125,6 +126,22 @@ def start_manual_sync(provider_id: str) -> int:
         provider_sync().give_up(run, "the sync-trigger function could not be invoked")
         raise Unavailable("the sync could not be started; try again") from error
     return run.run_id
+
+
+def apply_schedules() -> list[Change] | None:
+    """Make the EventBridge rules those of the configured providers; None where there is no function to fire.
+
+    Raises what ``Schedules.apply`` raises.
+    """
+    sync = settings.sync()
+    if sync.trigger_arn is None:
+        return None
+    import boto3
+
+    from knowledge.sync.schedules import Destination, Schedules
+
+    destination = Destination(sync.schedule_prefix, sync.trigger_arn, sync.dead_letter_arn)
+    return Schedules(boto3.client("events"), destination).apply(spot_config().providers)
 
 
 @cache
