@@ -168,8 +168,8 @@ class SyncRun:
 class HttpRunCalls:
     """RunCalls over HTTP.
 
-    Starting and ending are sent once: were only the answer lost, a second start would be refused by the run that the
-    first one opened, and a second end would find the run ended.
+    A start is sent once: were only its answer lost, the run that it opened would refuse a second one. Everything else
+    may be sent again; ending a run that has ended changes nothing.
     """
 
     def __init__(self, connection: StoreConnection, writer: DocumentWriter) -> None:
@@ -187,17 +187,17 @@ class HttpRunCalls:
 
     async def heartbeat(self, run: SyncRunRef) -> None:
         body = HeartbeatSyncRun(fence=run.fence)
-        await self._post(SyncRunRef, f"/sync-runs/{run.id}/heartbeat", body, is_repeatable=True)
+        await self._post(SyncRunRef, f"/sync-runs/{run.id}/heartbeat", body)
 
     async def complete(self, run: SyncRunRef, limits: RemovalLimits) -> SyncRunRecord:
         body = CompleteSyncRun(fence=run.fence, limits=limits)
         with self._writer.writing():
-            return await self._post(SyncRunRecord, f"/sync-runs/{run.id}/complete", body, is_repeatable=False)
+            return await self._post(SyncRunRecord, f"/sync-runs/{run.id}/complete", body)
 
     async def fail(self, run: SyncRunRef, reason: str) -> SyncRunRecord:
         body = FailSyncRun(fence=run.fence, reason=reason)
-        return await self._post(SyncRunRecord, f"/sync-runs/{run.id}/fail", body, is_repeatable=False)
+        return await self._post(SyncRunRecord, f"/sync-runs/{run.id}/fail", body)
 
-    async def _post(self, answer: type[Answer], path: str, body: BaseModel, *, is_repeatable: bool) -> Answer:
+    async def _post(self, answer: type[Answer], path: str, body: BaseModel, *, is_repeatable: bool = True) -> Answer:
         content = body.model_dump_json().encode()
         return await self._connection.call(answer, "POST", path, body=content, is_repeatable=is_repeatable)
