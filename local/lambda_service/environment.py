@@ -32,7 +32,7 @@ def worker_environment(spec: FunctionSpec, *, runtime_api: str, endpoint_url: st
         "AWS_LAMBDA_FUNCTION_NAME": spec.name,
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{spec.name}",
+        "AWS_LAMBDA_LOG_GROUP_NAME": spec.log_group,
         "AWS_LAMBDA_LOG_STREAM_NAME": "local",
         "AWS_LAMBDA_RUNTIME_API": runtime_api,
         "AWS_REGION": spec.region,

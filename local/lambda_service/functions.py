@@ -46,7 +46,7 @@ class AsyncPolicy:
 
 @dataclass(frozen=True)
 class FunctionSpec:
-    """One AWS::Serverless::Function, resolved. `layers` are folders for the import path, first wins."""
+    """One AWS::Serverless::Function, resolved. `layers` are folders for the import path, the first one wins."""
 
     logical_id: str
     name: str
@@ -54,6 +54,7 @@ class FunctionSpec:
     code_dir: Path
     handler: str
     runtime: str
+    log_group: str
     region: str = "us-east-1"
     timeout_s: float = 3.0
     memory_mb: int = 128

@@ -152,6 +152,7 @@ class _Reader:
             layers=self._layers(logical_id, value("Layers", [])),
             routes=tuple(_route(event) for event in events.values() if event.get("Type") == "HttpApi"),
             function_url="FunctionUrlConfig" in properties,
+            log_group=as_text(value("LoggingConfig", {}).get("LogGroup", f"/aws/lambda/{name}")),
             schedules=tuple(
                 _schedule(f"{logical_id}{event_id}", event)
                 for event_id, event in events.items()

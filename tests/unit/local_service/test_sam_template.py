@@ -46,6 +46,9 @@ Resources:
     Properties: {QueueName: !Sub '${AWS::StackName}-queue'}
   Secret:
     Type: AWS::SecretsManager::Secret
+  Logs:
+    Type: AWS::Logs::LogGroup
+    Properties: {LogGroupName: !Sub '/lambda/${AWS::StackName}/store'}
   StoreFunction:
     Type: AWS::Serverless::Function
     Properties:
@@ -53,6 +56,7 @@ Resources:
       CodeUri: store/
       Timeout: 5
       ReservedConcurrentExecutions: !Ref Workers
+      LoggingConfig: {LogGroup: !Ref Logs}
       Layers: [!Ref BuiltLayer, 'arn:aws:lambda:eu-central-1:1:layer:Foreign:4']
       FunctionUrlConfig: {AuthType: AWS_IAM}
       EventInvokeConfig: {MaximumRetryAttempts: 1, MaximumEventAgeInSeconds: 60}
@@ -112,6 +116,7 @@ def test_a_function_with_everything(folder: Path) -> None:
     assert (function.timeout_s, function.memory_mb, function.reserved_concurrency) == (5.0, 512, 3)
     assert function.layers == ((folder / "base_layer").resolve(), (folder / "built_layer" / "python").resolve())
     assert function.function_url
+    assert function.log_group == "/lambda/test/store"
     assert function.async_policy == AsyncPolicy(max_retries=1, max_age_s=60.0)
 
 
@@ -156,7 +161,7 @@ def test_defaults_of_a_plain_function(folder: Path) -> None:
     (folder / "template.yaml").write_text(text)
     function = store(load(folder))
     assert (function.name, function.timeout_s, function.memory_mb) == ("F", 3.0, 128)
-    assert function.reserved_concurrency is None
+    assert (function.reserved_concurrency, function.log_group) == (None, "/aws/lambda/F")
     assert function.async_policy == AsyncPolicy(max_retries=2, max_age_s=21600.0)
     assert (function.routes, function.schedules, function.layers, function.environment) == ((), (), (), {})
 

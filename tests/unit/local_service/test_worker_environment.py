@@ -19,6 +19,7 @@ def spec(**changes: object) -> FunctionSpec:
         "code_dir": Path("/code/query"),
         "handler": "app.handler",
         "runtime": "python3.13",
+        "log_group": "/logs/query",
         "region": "eu-central-1",
         "memory_mb": 512,
     }
@@ -32,6 +33,7 @@ def test_a_function_finds_what_lambda_gives_it() -> None:
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
         "AWS_LAMBDA_FUNCTION_NAME": "query",
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_LOG_GROUP_NAME": "/logs/query",
         "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9",
         "AWS_REGION": "eu-central-1",
         "LAMBDA_TASK_ROOT": "/code/query",
