@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import Composed
 
@@ -63,6 +64,19 @@ class Database:
                         continue
                     raise translate(error) from error
             raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def run_outside_transaction(self, statement: sql.Composed | sql.SQL, **settings: str) -> None:
+        """Run one statement that PostgreSQL refuses inside a transaction, under these settings. Never repeated."""
+        with self._lock:
+            try:
+                connection = self._connected()
+                for name, value in settings.items():
+                    connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+                connection.execute(statement)
+            except psycopg.Error as error:
+                raise translate(error) from error
+            finally:
+                self._discard()  # with its settings
 
     def _run_once(self, work: Callable[[Transaction], T], timeout_s: float | None) -> T:
         connection = self._connected()
