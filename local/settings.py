@@ -57,6 +57,11 @@ class LocalSettings:
         )
 
 
+def child_environment(**additions: str) -> dict[str, str]:
+    """This process's environment with ``additions``, for a process that it starts."""
+    return {**os.environ, **additions}
+
+
 def _port(text: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535:
         return int(text)

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,10 @@ class RunningStack:
     """Names of the migrations that this start applied."""
 
 
+Companions = Callable[[RunningStack], Iterable[Child]]
+"""Starts processes that use the stack and belong to it, such as providers; hands over each as soon as it started."""
+
+
 class _StopAsked(BaseException):
     """A signal asked for an end. Not an Exception, so that nothing on the way takes it for a failure."""
 
@@ -63,8 +67,10 @@ def run_stack(
     on_ready: Callable[[RunningStack], None],
     stay: bool,
     report: Report = lambda step: None,
+    companions: Companions = lambda stack: (),
 ) -> None:
-    """Start the stack, call ``on_ready`` with it, ``stay`` until SIGINT, SIGTERM or SIGHUP, then stop it.
+    """Start the stack and its ``companions``, call ``on_ready`` with it, ``stay`` until SIGINT, SIGTERM or SIGHUP, then
+    stop it.
 
     ``report`` is told each step when it begins. Call it from the main thread, where signals arrive. Returning means
     that all was orderly, a signal during the start included.
@@ -83,7 +89,7 @@ def run_stack(
             _require_free_port(settings.port)
             children: list[Child] = []
             try:
-                on_ready(_start(settings, home, running, children, report))
+                on_ready(_start(settings, home, running, children, report, companions))
                 if stay:
                     raise Unavailable(_last_words(_first_to_end(children)))
             except Exception as error:
@@ -99,7 +105,12 @@ def run_stack(
 
 
 def _start(
-    settings: LocalSettings, home: Home, running: ExitStack, children: list[Child], report: Report
+    settings: LocalSettings,
+    home: Home,
+    running: ExitStack,
+    children: list[Child],
+    report: Report,
+    companions: Companions,
 ) -> RunningStack:
     """Start all parts. Each is left to ``running`` to stop, in the opposite order, as soon as it may have started."""
     api_key = home.ensure_api_key()
@@ -136,6 +147,9 @@ def _start(
         aws_endpoint_url=aws.endpoint_url,
         migrations=migrations,
     )
+    for companion in companions(stack):
+        running.callback(companion.stop)
+        children.append(companion)
     running.callback(home.clear_state)
     home.write_state(
         StackState(

@@ -1,0 +1,46 @@
+"""``knowledge delete``: remove documents by id."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.options import Json, Url
+from cli.output import note, print_json, results
+from cli.store import call
+from spot_sdk.client import KnowledgeClient
+from spot_sdk.documents import DeleteResult
+
+
+def delete(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as `knowledge query` shows them.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Remove documents by id. Ids that are not there are no error.
+
+    Examples:
+
+    \b
+      knowledge delete "handbook:travel.md#chunk-0" "handbook:travel.md#chunk-1"
+      knowledge delete employee:former@company.example --yes --json
+    """
+    if not yes:
+        typer.confirm(f"Remove {_count(len(ids))} for good?", abort=True, err=True)
+
+    async def remove(client: KnowledgeClient) -> int:
+        return await client.delete_many(ids)
+
+    deleted = call(url, remove)
+    if as_json:
+        print_json(DeleteResult(deleted=deleted))
+        return
+    results.print(f"{_count(deleted)} removed")
+    if deleted < len(ids):
+        note(f"{len(ids) - deleted} of the ids were not there")
+
+
+def _count(documents: int) -> str:
+    return "1 document" if documents == 1 else f"{documents} documents"

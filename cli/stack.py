@@ -1,0 +1,130 @@
+"""``knowledge up`` and ``knowledge demo``: the whole product on this machine, with the example company in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cli.company import Company
+from cli.output import note, results
+from cli.query import print_answer
+from local.settings import LocalSettings
+from local.stack import RunningStack, run_stack
+from spot_sdk.client import KnowledgeClient
+from spot_sdk.documents import KnowledgeDocument
+
+QUESTION = "Who may approve a payment to a new bank account?"
+TAGS = "policy+finance"
+NEXT_QUESTION = "Is a message of the CEO that asks for gift cards genuine?"
+NEXT_TAGS = "policy|incident_report"
+TOP_K = 3
+
+
+def up(
+    empty: Annotated[bool, typer.Option("--empty", help="Leave the example company out.")] = False,
+) -> None:
+    """Start the store here and stay until Ctrl-C.
+
+    Needs neither Docker nor an account, and loads an example company to ask about. PORT (8787) is where the API
+    listens, KNOWLEDGE_HOME (.knowledge in the checkout) where data, logs and the key are. Data stays when it stops.
+
+    Examples:
+
+    \b
+      knowledge up
+      PORT=9000 KNOWLEDGE_HOME=~/second-store knowledge up --empty
+    """
+    company = None if empty else Company()
+
+    def on_ready(stack: RunningStack) -> None:
+        if company is not None:
+            company.sync(stack, steps)
+            _ask_first_question(stack)
+        _tell_where_things_are(stack)
+        note("Ctrl-C stops everything; the data stays.")
+
+    steps = _Steps()
+    run_stack(
+        LocalSettings.from_environment(),
+        on_ready=on_ready,
+        stay=True,
+        report=steps,
+        companions=company.start if company else lambda stack: (),
+    )
+
+
+def demo() -> None:
+    """Start the store, show a query, and stop.
+
+    The example company is loaded first. The data stays, so that the second time is faster.
+
+    Examples:
+
+    \b
+      knowledge demo
+    """
+    company = Company()
+
+    def on_ready(stack: RunningStack) -> None:
+        company.sync(stack, steps)
+        _ask_first_question(stack)
+
+    steps = _Steps()
+    run_stack(LocalSettings.from_environment(), on_ready=on_ready, stay=False, report=steps, companions=company.start)
+
+
+class _Steps:
+    """Tells each step, with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def __call__(self, step: str) -> None:
+        note(f"{time.monotonic() - self._started:5.1f} s  {step}")
+
+
+def _ask_first_question(stack: RunningStack) -> None:
+    async def ask() -> list[KnowledgeDocument]:
+        async with KnowledgeClient(stack.knowledge_url, stack.api_key) as client:
+            return await client.fetch(TAGS, QUESTION, TOP_K)
+
+    note("")
+    results.print(f"{QUESTION}  (tags: {TAGS})", style="bold", markup=False)
+    results.print()
+    print_answer(asyncio.run(ask()))
+    results.print()
+
+
+def _tell_where_things_are(stack: RunningStack) -> None:
+    places = Table.grid(padding=(0, 2))
+    for name, place in {
+        "API": stack.knowledge_url,
+        "health": f"{stack.url}/health",
+        "key": f"{stack.home.api_key_path}, in the header X-Internal-API-Key",
+        "database": _command("dsn"),
+        "logs": str(stack.home.log_path("*").parent),
+        "ask": _command("query", NEXT_QUESTION, "--tags", NEXT_TAGS),
+    }.items():
+        places.add_row(name, place)
+    results.print(places, soft_wrap=True)
+
+
+def _command(*arguments: str) -> str:
+    """The command line that does this here: the command as a shell finds it, and for this stack's home."""
+    program = sys.argv[0]
+    if shutil.which("knowledge") == program:
+        program = "knowledge"
+    elif Path(program).is_relative_to(Path.cwd()):
+        program = os.path.relpath(program)
+    settings = LocalSettings.from_environment()
+    home = [] if settings.home == LocalSettings().home else [f"KNOWLEDGE_HOME={shlex.quote(str(settings.home))}"]
+    return " ".join([*home, program, *map(shlex.quote, arguments)])

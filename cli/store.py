@@ -1,0 +1,50 @@
+"""How commands find the store: by the address given, else the local stack that runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from local.home import Home, StackState
+from local.settings import LocalSettings
+from spot_sdk.client import KnowledgeClient
+from spot_sdk.errors import Unavailable
+from spot_sdk.settings import api_key_from_environment
+
+T = TypeVar("T")
+
+
+def call(url: str | None, work: Callable[[KnowledgeClient], Awaitable[T]]) -> T:
+    """What ``work`` returns, done with a client of the store at ``url``, or of the local stack.
+
+    Raises Unavailable when there is neither.
+    """
+
+    async def session() -> T:
+        async with open_client(url) as client:
+            return await work(client)
+
+    return asyncio.run(session())
+
+
+def open_client(url: str | None) -> KnowledgeClient:
+    """A client of the store at ``url`` with the environment's key, or of the local stack with that stack's own."""
+    if url is None:
+        home, stack = running_stack(instead="--url")
+        return KnowledgeClient(stack.knowledge_url, home.api_key())
+    home = Home(LocalSettings.from_environment().home)
+    stack = home.running_stack()
+    if stack is not None and stack.knowledge_url == url.rstrip("/"):
+        return KnowledgeClient(url, api_key_from_environment() or home.api_key())
+    return KnowledgeClient(url, api_key_from_environment())
+
+
+def running_stack(instead: str | None = None) -> tuple[Home, StackState]:
+    """The local stack that runs. Raises Unavailable, naming the option to use ``instead``, when none does."""
+    home = Home(LocalSettings.from_environment().home)
+    stack = home.running_stack()
+    if stack is None:
+        way_out = f", or name a store with {instead}" if instead else ""
+        raise Unavailable(f"no local stack runs in {home.path}. Start one with `knowledge up`{way_out}.")
+    return home, stack
