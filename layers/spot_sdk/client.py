@@ -36,7 +36,8 @@ class KnowledgeClient:
     """Writes documents to the store and fetches those that matter.
 
     ``url`` is the base of the API, ``http://host/api/v1/knowledge``. ``retrieval_limits`` cap every fetch. Use it in
-    ``async with``, or call ``close`` when done; one client serves any number of concurrent calls.
+    ``async with``, or call ``close`` when done; one client serves any number of concurrent calls. ``transport`` takes
+    the place of the network, in tests.
 
     Every method raises KnowledgeError, of the classes in ``spot_sdk.errors``: Unavailable and its kin when the store
     cannot answer now (short failures were waited out already, see ``retry``), InvalidInput and its kin when repeating
@@ -77,16 +78,27 @@ class KnowledgeClient:
 
     @classmethod
     def from_environment(
-        cls, retrieval_limits: RetrievalLimits | None = None, *, cache: KnowledgeCache | None = None
+        cls,
+        retrieval_limits: RetrievalLimits | None = None,
+        *,
+        cache: KnowledgeCache | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> Self:
         """A client of the store that SPOT_KNOWLEDGE_URL names, with SPOT_INTERNAL_API_KEY where it is set.
 
         Raises InvalidInput when there is no such address.
         """
-        return cls(knowledge_url_from_environment(), api_key_from_environment(), retrieval_limits, cache=cache)
+        url, key = knowledge_url_from_environment(), api_key_from_environment()
+        return cls(url, key, retrieval_limits, cache=cache, transport=transport)
 
     @classmethod
-    def for_analysis(cls, email: AnalysedEmail, *, cache: KnowledgeCache | None = None) -> Self:
+    def for_analysis(
+        cls,
+        email: AnalysedEmail,
+        *,
+        cache: KnowledgeCache | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> Self:
         """A client for the analysis of one e-mail: ``fetch`` asks with its text by default, within its limits.
 
         Address and key come from the environment. The clients made here share their connections, which stay open for
@@ -94,7 +106,8 @@ class KnowledgeClient:
 
         Raises InvalidInput when there is no address, InvalidRequest when the limits make no sense.
         """
-        connection = _shared_connection(knowledge_url_from_environment(), api_key_from_environment())
+        url, key = knowledge_url_from_environment(), api_key_from_environment()
+        connection = _shared_connection(url, key, transport)
         client = cls.__new__(cls)
         client._set_up(connection, Asker.of_email(email), cache, None, is_shared=True)
         return client
@@ -211,5 +224,5 @@ class KnowledgeClient:
 
 
 @lru_cache(maxsize=4)
-def _shared_connection(url: str, api_key: str | None) -> StoreConnection:
-    return StoreConnection(url, api_key, timeout_s=DEFAULT_TIMEOUT_S, retry=RetryPolicy(), transport=None)
+def _shared_connection(url: str, api_key: str | None, transport: httpx.AsyncBaseTransport | None) -> StoreConnection:
+    return StoreConnection(url, api_key, timeout_s=DEFAULT_TIMEOUT_S, retry=RetryPolicy(), transport=transport)

@@ -81,11 +81,13 @@ class FakeKnowledgeClient:
 
     # --- what KnowledgeClient has ----------------------------------------------------------------------------------
 
-    def from_environment(self, retrieval_limits: RetrievalLimits | None = None, *, cache: object = None) -> Self:
-        """Another client of the same store; the environment is not looked at, and a cache not used."""
+    def from_environment(
+        self, retrieval_limits: RetrievalLimits | None = None, *, cache: object = None, transport: object = None
+    ) -> Self:
+        """Another client of the same store; environment, cache and transport are not looked at."""
         return self._sibling(Asker(retrieval_limits))
 
-    def for_analysis(self, email: AnalysedEmail, *, cache: object = None) -> Self:
+    def for_analysis(self, email: AnalysedEmail, *, cache: object = None, transport: object = None) -> Self:
         """A client of the same store for the analysis of one e-mail."""
         return self._sibling(Asker.of_email(email))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 import regex
@@ -32,7 +33,7 @@ def true_borders(text: str) -> set[int]:
 
 def assert_covers(text: str, spans: list[tuple[int, int]], max_chars: int, overlap: int) -> None:
     assert (spans[0][0], spans[-1][1]) == (0, len(text))
-    for (start, end), (next_start, next_end) in zip(spans, spans[1:], strict=False):
+    for (start, end), (next_start, next_end) in pairwise(spans):
         assert start < next_start <= end < next_end
         assert end - next_start <= overlap
     borders = true_borders(text)
@@ -119,7 +120,7 @@ def test_blanks_longer_than_a_chunk_make_no_chunk_of_their_own():
 def test_overlap_repeats_the_end_of_the_chunk_before():
     text = "".join(f"Sentence number {n} says something. " for n in range(100))
     chunks = chunk_text(text, 500, 100)
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         shared = max(n for n in range(101) if before.endswith(after[:n]))
         assert 30 <= shared <= 100
         assert after.startswith("Sentence")

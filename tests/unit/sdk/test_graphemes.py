@@ -16,7 +16,7 @@ from spot_sdk.graphemes import is_border, next_border, previous_border
 NASTY = (
     "a1 \t.é\u0301\u0308\u20e3\u200c\u200d\ufe0f\u200b\u00ad\r\n\u2028"  # marks, joiners, controls
     "👩💻❤👍🏽🇩🇪🇫\u2764\u00a9\u203c\U0001f3fb\U000e0067\U000e007f"  # pictographs, skin tones, flags, tags
-    "\u1100\u1161\u11a8각가\u0600\u06dd\u0e33\u0903\u093e\u0915\u094d\u0937\u09cd\u0995\uff9e"  # Hangul, prepended, Indic
+    "\u1100\u1161\u11a8각가\u0600\u06dd\u0e33\u0903\u093e\u0915\u094d\u0937\u09cd\u0995\uff9e"  # Hangul, Indic
 )
 
 nasty_text = st.text(st.sampled_from(NASTY), max_size=30)
