@@ -126,7 +126,12 @@ def _start(
     children.append(database.child)
 
     report("starting the functions")
-    variables = {**settings.functions, "DATABASE_URL": database.dsn, "SPOT_INTERNAL_API_KEY": api_key}
+    variables = {
+        **settings.functions,
+        "DATABASE_URL": database.dsn,
+        "SPOT_INTERNAL_API_KEY": api_key,
+        "SPOT_CONFIG_PATH": str(CHECKOUT / "infra" / "spot.yaml"),
+    }
     write_private(home.functions_path, json.dumps({"Parameters": variables}, indent=2) + "\n")
     service = _start_lambda_service(settings.port, home, aws.endpoint_url)
     running.callback(service.stop, signal.SIGTERM, grace_s=_SERVICE_STOP_TIMEOUT_S)
