@@ -39,6 +39,7 @@ check: .dev validate  ## check format, lint, types, import rules and the templat
 	.venv/bin/ruff check
 	.venv/bin/pyright
 	.venv/bin/lint-imports
+	.venv/bin/python tools/openapi.py --check
 
 .PHONY: format
 format: .dev  ## format the code and mend what ruff can mend
@@ -47,6 +48,10 @@ format: .dev  ## format the code and mend what ruff can mend
 
 COMPILE := .venv/bin/uv pip compile --quiet --no-config --universal --fork-strategy fewest --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+.PHONY: openapi
+openapi: .dev  ## write docs/reference/openapi.json anew from the functions
+	.venv/bin/python tools/openapi.py
 
 .PHONY: lock
 lock: .dev  ## write the locks anew after a change of what is declared (UPGRADE=1 for newer releases)

@@ -52,7 +52,10 @@ def show_provider(provider_id: str) -> ProviderStatus:
     return _status(provider_id, runs=10)
 
 
-@app.post("/api/v1/plugins/context_provider/<provider_id>/sync")
+@app.post(
+    "/api/v1/plugins/context_provider/<provider_id>/sync",
+    responses={202: {"description": "Begun", "content": {"application/json": {"model": SyncAccepted}}}},
+)
 def start_sync(provider_id: str) -> tuple[SyncAccepted, int]:
     """Have a provider sync now; the run goes on by itself."""
     return SyncAccepted(run_id=wiring.start_manual_sync(provider_id)), HTTPStatus.ACCEPTED

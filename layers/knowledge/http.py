@@ -98,6 +98,11 @@ class Resolver(APIGatewayHttpResolver):
         answer.setdefault("headers", {})[CORRELATION_HEADER] = request.correlation_id
         return answer
 
+    def promises(self) -> list[tuple[str, str, str]]:
+        """Method, path and promise (the handler's docstring) of every route."""
+        routes = [*self._static_routes, *self._dynamic_routes]
+        return [(route.method, route.path, " ".join((route.func.__doc__ or "").split())) for route in routes]
+
     def _to_proxy_event(self, event: dict[str, Any]) -> Request:
         return self._request
 

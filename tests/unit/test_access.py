@@ -40,8 +40,7 @@ def test_the_table_names_exactly_the_routes_of_the_functions() -> None:
     served = set()
     for name in FUNCTIONS:
         app = importlib.import_module(f"functions.{name}.app").app
-        for route in app._static_routes + app._dynamic_routes:
-            served.add((route.method, route.path))
+        served |= {(method, path) for method, path, _ in app.promises()}
     assert served == {(method, path) for method, path, _ in ROLES}
 
 
