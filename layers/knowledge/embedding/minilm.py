@@ -36,8 +36,6 @@ MODEL = EmbeddingModel(
     max_input_tokens=256,
     chunk_chars=900,
 )
-MAX_BATCH = 8
-"""Texts in one run of the model: memory grows with the batch, to 1.6 GB without this limit, and speed does not."""
 
 _TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _CLS, _SEP = 101, 102  # [CLS] and [SEP] of the BERT vocabulary, which begin and end what the model reads
@@ -81,28 +79,17 @@ class MiniLMEmbedder(WindowedEmbedder[list[int]]):
         return [[_CLS, *ids[start:end], _SEP] for start, end in spans]
 
     def _embed_windows(self, windows: Sequence[list[int]]) -> list[Vector | EmbeddingFailed]:
+        # One by one: batches of eight took 0.42 GB instead of 0.30, and a sixth more processor time.
+        return [unit_or_reason(self._mean_state(window), MODEL.dimensions) for window in windows]
+
+    def _mean_state(self, window: list[int]) -> NDArray[np.float32]:
+        """The mean over a window's tokens of what the model makes of them, ``(384,) float32``."""
         import numpy as np
 
-        by_length = sorted(range(len(windows)), key=lambda index: len(windows[index]))
-        pooled = np.empty((len(windows), MODEL.dimensions), dtype=np.float32)
-        for start in range(0, len(by_length), MAX_BATCH):
-            batch = by_length[start : start + MAX_BATCH]
-            pooled[batch] = self._run([windows[index] for index in batch])
-        return [unit_or_reason(vector, MODEL.dimensions) for vector in pooled]
-
-    def _run(self, windows: Sequence[list[int]]) -> NDArray[np.float32]:
-        """The mean over each window's tokens of what the model says of them, ``(n, 384) float32``."""
-        import numpy as np
-
-        ids = np.zeros((len(windows), max(map(len, windows))), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, window in enumerate(windows):
-            ids[row, : len(window)] = window
-            mask[row, : len(window)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        ids = np.array([window], dtype=np.int64)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         (states,) = self._load().session.run(None, inputs)
-        weights = mask[:, :, np.newaxis].astype(np.float32)
-        return (states * weights).sum(axis=1) / weights.sum(axis=1)
+        return states[0].mean(axis=0)
 
     def _load(self) -> _Loaded:
         with self._loading:

@@ -136,6 +136,12 @@ def test_one_bad_text_of_sixteen_costs_only_itself(
     assert np.array_equal(results[8 if position != 8 else 9], right("text 8"))
 
 
+def test_finding_the_bad_text_costs_few_requests(server: ModelServer, embedder: OllamaEmbedder) -> None:
+    """The first refusal is tried again and checked with a harmless text; from then on the server is known to work."""
+    embedder.embed_batch(["an unbearable text", *(f"text {number}" for number in range(15))])
+    assert [len(request.texts) for request in server.requests] == [16, 16, 1, 8, 4, 2, 1, 1, 2, 4, 8]
+
+
 @pytest.mark.parametrize("bad", ["forbidden", "unbearable"])
 def test_a_bad_text_alone_is_told_from_a_server_that_does_not_work(
     server: ModelServer, embedder: OllamaEmbedder, bad: str

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge.embedding.base import Embedder
-from knowledge.embedding.minilm import MAX_BATCH, MODEL, MiniLMEmbedder
+from knowledge.embedding.minilm import MODEL, MiniLMEmbedder
 from spot_sdk.errors import EmbedderUnavailable, EmbeddingFailed
 
 LONG = "The chief financial officer approves every wire transfer above the limit. " * 60
@@ -42,7 +41,7 @@ def test_it_ranks_the_document_that_answers_first(minilm: Embedder) -> None:
 
 
 def test_a_known_similarity(minilm: Embedder) -> None:
-    """Pins the whole path: tokens, mask, pooling, length."""
+    """Pins the whole path: tokens, model, pooling, length."""
     similarity = minilm.embed("This is an example sentence") @ minilm.embed("Each sentence is converted")
     assert similarity == pytest.approx(0.405, abs=0.002)
 
@@ -51,24 +50,23 @@ def test_a_vector_does_not_depend_on_its_batch(minilm: Embedder) -> None:
     texts = [LONG[:length] for length in (5, 40, 900, 90, 3000, 12, 70, 300, 1300, 33, 4000)]
     together = minilm.embed_batch(texts)
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(vector, minilm.embed(text), atol=1e-6)
+        assert np.array_equal(vector, minilm.embed(text))
 
 
-def test_the_model_runs_on_small_batches_of_like_length(
-    minilm: MiniLMEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs: list[list[int]] = []
-    run = minilm._run
+def test_the_model_sees_one_window_at_a_time(minilm: MiniLMEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is then bounded by a window, whatever the batch."""
+    loaded = minilm._load()
+    shapes: list[tuple[int, ...]] = []
 
-    def recording(windows: Sequence[list[int]]) -> object:
-        runs.append([len(window) for window in windows])
-        return run(windows)
+    class Recorder:
+        def run(self, outputs: None, inputs: dict[str, np.ndarray]) -> object:
+            shapes.extend(array.shape for array in inputs.values())
+            return loaded.session.run(outputs, inputs)
 
-    monkeypatch.setattr(minilm, "_run", recording)
-    minilm.embed_batch(["word " * count for count in (9, 1, 30, 4, 20, 2, 8, 7, 6, 5, 3)])
-    assert [len(run) for run in runs] == [MAX_BATCH, 3]
-    lengths = [length for run in runs for length in run]
-    assert lengths == sorted(lengths)
+    monkeypatch.setattr(minilm, "_loaded", loaded._replace(session=Recorder()))
+    minilm.embed_batch([LONG, "short", "a little longer"])
+    assert {rows for rows, _ in shapes} == {1}
+    assert max(tokens for _, tokens in shapes) == MODEL.max_input_tokens
 
 
 @pytest.mark.parametrize(("words", "over"), [(254, False), (255, True)])
