@@ -42,9 +42,9 @@ def _ldif_lister(settings: DirectorySettings) -> ListEntries:
 
 
 def _ldap_lister(attributes: list[str], environment: Mapping[str, str] | None) -> ListEntries:
-    from examples.providers.employee_dir.ldap import list_ldap  # ldap3 takes a second to import
-
     settings = ldap(environment)
+
+    from examples.providers.employee_dir.ldap import list_ldap  # ldap3 takes a second to import
 
     def list_entries(deadline: Deadline) -> list[Entry]:
         return list_ldap(settings, attributes, deadline)

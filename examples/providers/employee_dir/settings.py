@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -55,8 +56,7 @@ class LdapSettings(BaseModel):
     @field_validator("url")
     @classmethod
     def _can_be_called(cls, url: str) -> str:
-        address = urlsplit(url)
-        if address.scheme not in ("ldap", "ldaps") or not address.hostname or address.username or address.path:
+        if not re.fullmatch(r"ldaps?://([^\s/@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?/?", url):
             raise ValueError("expected ldap://host[:port] or ldaps://host[:port]")
         return url
 
