@@ -22,7 +22,7 @@ from spot_sdk.documents import KnowledgeDocument, SyncRunRef, UpsertResult
 from spot_sdk.errors import Conflict, InvalidDocument, NotFound, Problem, StaleRun
 from spot_sdk.sync import RemovalLimits, SyncRunRecord, SyncRunStarted
 
-LEASE = timedelta(seconds=90)
+LEASE = timedelta(seconds=60)
 _PREFIX = "source:"
 
 
