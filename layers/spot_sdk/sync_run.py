@@ -138,8 +138,10 @@ class SyncRun:
             self.result.error = reason
 
     def _open_run(self) -> SyncRunRef:
-        if self._run is None or self.result.status != "running":
-            raise Conflict("the sync run is not open; use it inside its `async with` block")
+        if self._run is None:
+            raise Conflict("the sync run has not begun; use it inside its `async with` block")
+        if self.result.status != "running":
+            raise StaleRun(f"sync run {self._run.id} has ended")
         return self._run
 
     async def _keep_alive(self, run: SyncRunRef, interval_s: float) -> None:
