@@ -14,7 +14,7 @@ import typer
 from cli.database import find_database, open_store
 from cli.exits import ExitCode
 from cli.options import Backend, Database, Json, TagExpression
-from cli.output import note, print_json, printable, results
+from cli.output import counted, note, print_json, printable, results
 from cli.progress import progress_bar
 from spot_sdk.documents import MAX_BATCH
 from spot_sdk.errors import InvalidInput
@@ -69,7 +69,7 @@ def export(
             on_header=on_header,
             progress=lambda count: bar.advance(task, count),
         )
-    note(f"{documents:,} documents exported" + ("" if file == "-" else f" to {file}"))
+    note(f"{counted(documents, 'document')} exported" + ("" if file == "-" else f" to {file}"))
 
 
 def import_(
@@ -116,8 +116,9 @@ def import_(
         print_json(result)
     else:
         results.print(
-            f"{result.documents:,} documents: {result.created:,} created, {result.updated:,} updated, "
-            f"{result.unchanged:,} unchanged, {result.failed:,} failed; {result.embedded:,} texts embedded",
+            f"{counted(result.documents, 'document')}: {result.created:,} created, {result.updated:,} updated, "
+            f"{result.unchanged:,} unchanged, {result.failed:,} failed; "
+            f"{counted(result.embedded, 'text')} embedded",
             soft_wrap=True,
         )
     if result.failed:

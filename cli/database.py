@@ -11,6 +11,7 @@ from cli.options import Backend, Database, Json
 from cli.output import print_json, results
 from cli.store import running_stack
 from local.home import Home, StackState
+from spot_sdk.errors import InvalidInput
 
 if TYPE_CHECKING:
     from knowledge.documents.ingest import Ingestion
@@ -53,7 +54,7 @@ def dsn() -> None:
     \b
       psql "$(knowledge dsn)"
     """
-    results.print(_stack_variables(running_stack())["DATABASE_URL"], soft_wrap=True, markup=False)
+    results.print(_stack_variables(running_stack())["DATABASE_URL"], soft_wrap=True)
 
 
 class Target(NamedTuple):
@@ -66,9 +67,12 @@ class Target(NamedTuple):
 def find_database(dsn: str | None, backend: str | None) -> Target:
     """The database at ``dsn`` with the embedder of the environment, or those of the local stack that runs.
 
-    ``backend`` replaces the embedder's. Raises Unavailable when there is no ``dsn`` and nothing runs, SettingsError for
-    an embedder that cannot be made.
+    ``backend`` replaces the embedder's. Raises Unavailable when there is no ``dsn`` and nothing runs, InvalidInput for
+    a ``dsn`` that is none, SettingsError for an embedder that cannot be made.
     """
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
     from knowledge import settings
     from knowledge.embedding.factory import make_embedder
 
@@ -76,9 +80,12 @@ def find_database(dsn: str | None, backend: str | None) -> Target:
     if dsn is None:
         variables = _stack_variables(running_stack(instead="--database"))
         dsn = variables["DATABASE_URL"]
-    chosen = settings.embedding(variables, backend=backend)
     try:
-        return Target(dsn, make_embedder(chosen))
+        conninfo_to_dict(dsn)
+    except ProgrammingError as error:
+        raise InvalidInput("this is not the address of a database, such as postgresql://user@host/name") from error
+    try:
+        return Target(dsn, make_embedder(settings.embedding(variables, backend=backend)))
     except ValueError as error:
         raise settings.SettingsError(str(error)) from error
 

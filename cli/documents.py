@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.options import Json, Url
-from cli.output import note, print_json, results
+from cli.output import confirm, counted, note, print_json, results
 from cli.store import call
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import DeleteResult
@@ -28,7 +28,7 @@ def delete(
       knowledge delete employee:former@company.example --yes --json
     """
     if not yes:
-        typer.confirm(f"Remove {_count(len(ids))} for good?", abort=True, err=True)
+        confirm(f"Remove {counted(len(ids), 'document')} for good?")
 
     async def remove(client: KnowledgeClient) -> int:
         return await client.delete_many(ids)
@@ -37,10 +37,6 @@ def delete(
     if as_json:
         print_json(DeleteResult(deleted=deleted))
         return
-    results.print(f"{_count(deleted)} removed")
+    results.print(f"{counted(deleted, 'document')} removed")
     if deleted < len(ids):
         note(f"{len(ids) - deleted} of the ids were not there")
-
-
-def _count(documents: int) -> str:
-    return "1 document" if documents == 1 else f"{documents} documents"

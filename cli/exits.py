@@ -5,7 +5,15 @@ from __future__ import annotations
 from enum import IntEnum
 
 from cli.output import printable
-from spot_sdk.errors import Conflict, InvalidInput, KnowledgeError, ModelMismatch, Problem, Unavailable
+from spot_sdk.errors import (
+    Conflict,
+    InvalidInput,
+    KnowledgeError,
+    ModelMismatch,
+    Problem,
+    StoreUnavailable,
+    Unavailable,
+)
 
 _MAX_PROBLEMS_SHOWN = 20
 
@@ -18,8 +26,6 @@ class ExitCode(IntEnum):
     UNREACHABLE = 3
     INTERRUPTED = 130
     """128 + SIGINT, as shells say it."""
-    BROKEN_PIPE = 141
-    """128 + SIGPIPE: whoever read our output has seen enough."""
 
 
 def exit_code(error: KnowledgeError) -> ExitCode:
@@ -42,6 +48,8 @@ def describe(error: KnowledgeError) -> str:
         lines += [f"  {_describe(problem)}" for problem in error.problems[:_MAX_PROBLEMS_SHOWN]]
         if len(error.problems) > _MAX_PROBLEMS_SHOWN:
             lines.append(f"  ... and {len(error.problems) - _MAX_PROBLEMS_SHOWN} more")
+    if isinstance(error, StoreUnavailable) and error.__cause__ is not None:
+        lines += [f"  {printable(line)}" for line in str(error.__cause__).splitlines()[:1]]  # what the driver says
     if error.correlation_id and error.status >= 500:
         lines.append(f"  correlation id: {printable(error.correlation_id)}")
     return "\n".join(lines)

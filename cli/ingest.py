@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from cli.exits import ExitCode
 from cli.options import Json, Url
-from cli.output import note, print_json, printable, results
+from cli.output import counted, note, print_json, printable, results
 from cli.progress import Progress, progress_bar
 from cli.store import call
 from spot_sdk.client import KnowledgeClient
@@ -37,7 +37,7 @@ class IngestSummary(BaseModel):
     unreadable: list[str]
     """Pages and folders that could not be read, each with the reason."""
     ignored: dict[str, str]
-    """Entries that are no pages, and why."""
+    """Entries that made no documents, and why."""
     created: int = 0
     updated: int = 0
     unchanged: int = 0
@@ -192,7 +192,13 @@ def _summary(source: str, reading: Reading) -> IngestSummary:
         pages=len(reading.pages),
         chunks=len(reading.documents),
         unreadable=[printable(refusal.message) for refusal in reading.unreadable],
-        ignored={printable(path): reason for path, reason in reading.ignored.items()},
+        ignored={
+            printable(path): reason
+            for path, reason in [
+                *reading.ignored.items(),
+                *((page.path, "without text") for page in reading.pages if not page.documents),
+            ]
+        },
     )
 
 
@@ -255,7 +261,7 @@ def _tell_what_is_missing(summary: IngestSummary) -> None:
                 note(f"  ... and {len(lines) - _MAX_LINES_SHOWN} more (--json lists all)")
     if summary.over_window:
         note(
-            f"{summary.over_window} chunks are longer than the model reads at once and are found less well; "
+            f"{counted(summary.over_window, 'chunk')} longer than the model reads at once, and so found less well; "
             "leave --chunk-chars away to have them fit."
         )
     if summary.error:
@@ -265,15 +271,16 @@ def _tell_what_is_missing(summary: IngestSummary) -> None:
 
 
 def _print(summary: IngestSummary) -> None:
+    found = f"{counted(summary.pages, 'page')}, {counted(summary.chunks, 'chunk')}"
     if summary.status == "dry_run":
-        results.print(f"{summary.pages:,} pages make {summary.chunks:,} chunks; nothing was sent")
+        results.print(f"{found}; nothing was sent")
         return
     removed = "" if summary.removed is None else f", {summary.removed:,} removed"
     failed = f", {summary.failed:,} failed" if summary.failed else ""
     results.print(
-        f"{summary.pages:,} pages, {summary.chunks:,} chunks: {summary.created:,} created, "
-        f"{summary.updated:,} updated, {summary.unchanged:,} unchanged{removed}{failed}",
+        f"{found}: {summary.created:,} created, {summary.updated:,} updated, {summary.unchanged:,} unchanged"
+        f"{removed}{failed}",
         soft_wrap=True,
     )
     rate = f", {summary.chunks / summary.seconds:,.0f} chunks a second" if summary.seconds else ""
-    results.print(f"{summary.embedded:,} texts embedded in {summary.seconds:,.1f} s{rate}", soft_wrap=True)
+    results.print(f"{counted(summary.embedded, 'text')} embedded in {summary.seconds:,.1f} s{rate}", soft_wrap=True)

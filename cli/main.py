@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -68,36 +67,30 @@ def run(arguments: Sequence[str]) -> int:
     invocation = _Invocation()
     try:
         return app(list(arguments), prog_name="knowledge", standalone_mode=False, obj=invocation) or ExitCode.OK
-    except (KnowledgeError, SettingsError, typer.TyperException, typer.Abort, KeyboardInterrupt, OSError) as error:
+    except Exception as error:  # the end of the line: whatever it is, it is told and not shown raw
         if invocation.debug:
             traceback.print_exception(error)
-        return _ended_by(error)
+        return _tell(error)
 
 
-def _ended_by(error: BaseException) -> int:
+def _tell(error: Exception) -> int:
+    """One or a few lines on stderr; the exit code that goes with them."""
     match error:
         case KnowledgeError():
-            note(f"knowledge: {describe(error)}")
-            return exit_code(error)
+            lines, code = describe(error), exit_code(error)
         case SettingsError():
-            note(f"knowledge: {error}")
-            return ExitCode.REFUSED
+            lines, code = str(error), ExitCode.REFUSED
         case typer.TyperException():
-            note(f"knowledge: {error.format_message()}")
-            return error.exit_code
+            lines, code = error.format_message(), error.exit_code
         case typer.Abort():
-            note("knowledge: nothing was done")
-            return ExitCode.FAILED
-        case BrokenPipeError():
-            # What is still buffered cannot be written either; let the interpreter's last flush go nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return ExitCode.BROKEN_PIPE
+            lines, code = "nothing was done", ExitCode.FAILED
         case OSError():
-            note(f"knowledge: {error}")
-            return ExitCode.FAILED
+            lines, code = str(error), ExitCode.FAILED
         case _:
-            note("")
-            return ExitCode.INTERRUPTED
+            lines = f"something broke: {type(error).__name__}: {error} (`knowledge --debug ...` shows where)"
+            code = ExitCode.FAILED
+    note(f"knowledge: {lines}")
+    return code
 
 
 def main() -> None:

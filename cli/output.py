@@ -6,14 +6,16 @@ import json
 import sys
 from typing import Any
 
+import typer
 from pydantic import BaseModel
 from rich.console import Console
+from rich.prompt import Confirm
 from rich.table import Table
 
-results = Console(highlight=False, soft_wrap=False)
+results = Console(highlight=False, markup=False, emoji=False)
 """stdout, for people; what scripts read goes through ``print_json``."""
 
-notes = Console(stderr=True, highlight=False, soft_wrap=True)
+notes = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 """stderr: progress, notes and errors."""
 
 
@@ -26,7 +28,13 @@ def print_json(value: BaseModel | dict[str, Any]) -> None:
 
 def note(text: str) -> None:
     """Tell the user something beside the result."""
-    notes.print(text, markup=False)
+    notes.print(text)
+
+
+def confirm(question: str) -> None:
+    """Ask on stderr. Raises typer.Abort unless the answer is yes; silence is no answer."""
+    if not Confirm.ask(question, console=notes, default=False):
+        raise typer.Abort
 
 
 def printable(text: str) -> str:
@@ -44,6 +52,11 @@ def snippet(text: str, length: int) -> str:
         return line
     cut = line[: length - 1]
     return (cut[: cut.rfind(" ")] if " " in cut[length // 2 :] else cut) + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 page``, ``1,200 pages``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) -> Table:

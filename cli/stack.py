@@ -98,7 +98,7 @@ def _ask_first_question(stack: RunningStack) -> None:
             return await client.fetch(TAGS, QUESTION, TOP_K)
 
     note("")
-    results.print(f"{QUESTION}  (tags: {TAGS})", style="bold", markup=False)
+    results.print(f"{QUESTION}  (tags: {TAGS})", style="bold")
     results.print()
     print_answer(asyncio.run(ask()))
     results.print()

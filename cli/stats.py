@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from cli.options import Json, Url
-from cli.output import print_json, printable, results, table
+from cli.output import counted, print_json, printable, results, table
 from cli.store import call
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import Stats
@@ -24,21 +24,21 @@ def stats(url: Url = None, as_json: Json = False) -> None:
     async def ask(client: KnowledgeClient) -> Stats:
         return await client.stats()
 
-    counted = call(url, ask)
+    found = call(url, ask)
     if as_json:
-        print_json(counted)
+        print_json(found)
         return
-    results.print(f"{counted.documents:,} documents, updated {_span(counted.oldest, counted.newest)}", highlight=False)
-    if counted.expired:
-        results.print(f"{counted.expired:,} more have expired and wait for their removal")
-    if counted.sources:
+    results.print(f"{counted(found.documents, 'document')}, updated {_span(found.oldest, found.newest)}")
+    if found.expired:
+        results.print(f"{found.expired:,} more have expired and wait for their removal")
+    if found.sources:
         sources = table("source", "documents", "updated", right=("documents",))
-        for source in counted.sources:
+        for source in found.sources:
             sources.add_row(
                 printable(source.source) or "(none)", f"{source.documents:,}", _span(source.oldest, source.newest)
             )
         results.print("", sources)
-    tags = [tag for tag in counted.tags if tag.documents]
+    tags = [tag for tag in found.tags if tag.documents]
     if tags:
         by_tag = table("tag", "documents", right=("documents",))
         for tag in tags:
