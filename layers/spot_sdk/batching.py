@@ -18,10 +18,11 @@ class BatchLimits:
     """How large one request of a bulk upsert may be, and how many travel at once.
 
     ``bytes`` counts the body as a Lambda event holds it. Lambda takes 6 MB for a synchronous invocation and an HTTP API
-    10 MB; the default leaves room for what a gateway adds.
+    10 MB; the default leaves room for what a gateway adds. ``documents`` is bounded by time: an HTTP API waits 30 s for a
+    function, and a model on a busy machine may need a second for each.
     """
 
-    documents: int = 50
+    documents: int = 16
     bytes: int = 4_000_000
     concurrency: int = 1
 
