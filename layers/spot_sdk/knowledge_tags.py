@@ -64,7 +64,7 @@ def to_tag(label: str) -> str:
     text = unicodedata.normalize("NFKC", label).lower()
     text = re.sub(r"[&+#@%]", lambda sign: f"_{_SPELLED_OUT[sign[0]]}_", text)
     text = "".join(c if is_tag_character(c) else "_" for c in text)
-    text = unicodedata.normalize("NFC", re.sub(r"__+", "_", text).strip("_")[:MAX_TAG_LENGTH])
+    text = unicodedata.normalize("NFC", re.sub(r"__+", "_", text).strip("_")[:MAX_TAG_LENGTH]).rstrip("_")
     if not is_tag(text):
         raise ValueError(f"no tag can be made of {label!r}")
     return text

@@ -13,6 +13,7 @@ One tree serves three uses: ``matches`` decides in memory, ``str`` gives the exp
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -58,24 +59,22 @@ def parse(text: str | None) -> TagExpression | None:
     if len(text) > MAX_EXPRESSION_LENGTH:
         raise _error(text, MAX_EXPRESSION_LENGTH + 1, f"at most {MAX_EXPRESSION_LENGTH} characters")
     tokens = _tokens(text)
-    groups = list(_parse_groups(text, tokens))
-    if len(groups) > MAX_GROUPS:
-        raise _error(text, 1, f"at most {MAX_GROUPS} alternatives")
+    groups: list[tuple[str, ...]] = []
+    operator = "|"
+    while operator == "|":
+        first = next(tokens)
+        if len(groups) == MAX_GROUPS:
+            raise _error(text, first.column, f"at most {MAX_GROUPS} alternatives")
+        group, operator = _parse_group(text, first, tokens)
+        groups.append(group)
     return TagExpression(tuple(dict.fromkeys(groups)))
 
 
-def _parse_groups(text: str, tokens: Iterator[_Token]) -> Iterator[tuple[str, ...]]:
-    operator = "|"
-    while operator == "|":
-        group, operator = _parse_group(text, tokens)
-        yield group
-
-
-def _parse_group(text: str, tokens: Iterator[_Token]) -> tuple[tuple[str, ...], str]:
+def _parse_group(text: str, first: _Token, tokens: Iterator[_Token]) -> tuple[tuple[str, ...], str]:
     """The tags of one group, and the operator that ended it (``|`` or the end)."""
     tags: list[str] = []
+    tag = first
     while True:
-        tag = next(tokens)
         if tag.is_operator:
             raise _error(text, tag.column, "a tag")
         tags.append(tag.text)
@@ -84,6 +83,7 @@ def _parse_group(text: str, tokens: Iterator[_Token]) -> tuple[tuple[str, ...], 
             raise _error(text, operator.column, "'+', '|' or the end")
         if operator.text != "+":
             return tuple(dict.fromkeys(tags)), operator.text
+        tag = next(tokens)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -108,6 +108,8 @@ def _tokens(text: str) -> Iterator[_Token]:
 def _not_a_tag(text: str, word: str, start: int) -> InvalidTagExpression:
     if len(word) > MAX_TAG_LENGTH:
         return _error(text, start + 1, f"a tag of at most {MAX_TAG_LENGTH} characters")
+    if is_tag(unicodedata.normalize("NFC", word)):
+        return _error(text, start + 1, "a tag in Unicode form NFC")
     try:
         hint = f" (the tag for the label {text.strip()!r} is {to_tag(text)!r})" if len(text) <= MAX_TAG_LENGTH else ""
     except ValueError:

@@ -436,12 +436,12 @@ async def test_a_refused_text_raises_with_the_result():
 async def test_a_long_list_is_split_by_count_in_order_with_progress():
     server = ScriptedServer(stored)
     seen: list[tuple[int, int]] = []
-    many = documents(120)
+    many = documents(40)
     result = await client(server).bulk_upsert(iter(many), progress=lambda done, total: seen.append((done, total)))
-    assert [len(batch) for batch in ids(server.bodies)] == [50, 50, 20]
+    assert [len(batch) for batch in ids(server.bodies)] == [16, 16, 8]
     assert list(chain(*ids(server.bodies))) == [outcome.id for outcome in result.results] == [d.id for d in many]
-    assert seen == [(50, 120), (100, 120), (120, 120)]
-    assert (result.created, result.embedded) == (120, 120)
+    assert seen == [(16, 40), (32, 40), (40, 40)]
+    assert (result.created, result.embedded) == (40, 40)
 
 
 @pytest.mark.parametrize("content", ["x" * 900, "é" * 450, '"' * 220, "\n" * 300 + "x", "漢" * 300], ids=ascii)
