@@ -33,6 +33,10 @@ demo: .run  ## start, load, ask one query, show the answer, stop
 test: .dev  ## run the tests (ARGS="tests/unit -k tags" for some of them)
 	@exec .venv/bin/python -m pytest $(ARGS)
 
+.PHONY: test-crash
+test-crash: .dev  ## storms of writers and killed servers, some minutes
+	@exec .venv/bin/python -m pytest tests/crash -s $(ARGS)
+
 .PHONY: check
 check: .dev validate  ## check format, lint, types, import rules and the template
 	.venv/bin/ruff format --check

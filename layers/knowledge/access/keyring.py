@@ -21,9 +21,9 @@ class _Remembered(NamedTuple):
 class Keyring:
     """Tells callers by their keys.
 
-    ``internal_keys`` (two during a rotation, asked for each time) may do everything. Any other key is looked up by its SHA-256 with
-    ``find``, and the answer is remembered for half a minute, so that a revoked key works no longer than that.
-    Digests are compared in constant time, whatever bytes a caller sends. A caller without a key is an ``anonymous``.
+    ``internal_keys`` (two during a rotation, asked for each time) may do everything. Any other key is looked up by its
+    SHA-256 with ``find``, and the answer is remembered for half a minute, so that a revoked key works no longer than
+    that. Digests are compared in constant time, whatever bytes a caller sends. A caller without a key is ``anonymous``.
     """
 
     def __init__(
