@@ -36,7 +36,7 @@ class Entry:
             name, *options = description.lower().split(";")
             if "binary" not in options:
                 read.setdefault(name, []).extend(text for value in values if (text := _text(value)))
-        return cls(dn, {name: tuple(dict.fromkeys(values)) for name, values in read.items()})
+        return cls(dn, {name: tuple(dict.fromkeys(values)) for name, values in read.items() if values})
 
     def values(self, *names: str, limit: int = MAX_VALUES) -> list[str]:
         """The values of these attributes, in the order of the names, each once, as clean single lines."""

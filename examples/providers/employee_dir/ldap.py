@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ldap3
@@ -37,12 +37,8 @@ def list_ldap(settings: LdapSettings, attributes: Sequence[str], deadline: Deadl
     Raises DeadlineExceeded between two pages.
     """
     try:
-        connection = _connect(settings, deadline)
-        try:
+        with _connected(settings, deadline) as connection:
             return [_entry(found) for page in _pages(connection, settings, attributes, deadline) for found in page]
-        finally:
-            with suppress(LDAPException):  # the connection may be what failed
-                connection.unbind()
     except LDAPException as error:
         raise DirectoryListingFailed(f"{settings.url}: {error}") from error
 
@@ -73,7 +69,9 @@ def _context(settings: LdapSettings) -> ssl.SSLContext:
     return context
 
 
-def _connect(settings: LdapSettings, deadline: Deadline) -> Any:
+@contextmanager
+def _connected(settings: LdapSettings, deadline: Deadline) -> Generator[Any]:
+    """A connection that has shown who it is."""
     patience_s = max(1, min(settings.timeout_s, int(deadline.remaining_s)))
     server = ldap3.Server(
         settings.host,
@@ -91,14 +89,21 @@ def _connect(settings: LdapSettings, deadline: Deadline) -> Any:
         auto_referrals=False,  # or it would show the password to whatever server it is sent to
         check_names=False,
         read_only=True,
+        return_empty_attributes=False,
         receive_timeout=patience_s,
     )
-    connection.open(read_server_info=False)
-    if settings.tls == "starttls" and not settings.is_ldaps:
-        connection.start_tls(read_server_info=False)
-    connection.bind(read_server_info=False)
-    _refuse_unless_success(settings, connection.result, "bind")
-    return connection
+    try:
+        connection.open(read_server_info=False)
+        if settings.tls == "starttls" and not settings.is_ldaps:
+            connection.start_tls(read_server_info=False)
+        connection.bind(read_server_info=False)
+        _refuse_unless_success(settings, connection.result, "bind")
+        yield connection
+    finally:
+        with suppress(LDAPException):  # the connection may be what failed
+            connection.unbind()
+        if connection.socket:  # which ldap3 leaves open then
+            connection.socket.close()
 
 
 def _pages(

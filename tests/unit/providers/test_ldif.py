@@ -52,11 +52,8 @@ def test_values_keep_their_order_and_stand_once() -> None:
 
 def test_empty_values_and_photographs_are_left_out() -> None:
     photograph = base64.b64encode(b"\xff\xd8\xff\xe0")
-    assert only(DN + b"cn: Ada\ndescription:\njpegPhoto:: " + photograph + b"\nuserCertificate;binary:: QUJD\n") == {
-        "cn": ("Ada",),
-        "jpegphoto": (),
-        "description": (),
-    }
+    written = b"cn: Ada\ndescription:\njpegPhoto:: " + photograph + b"\nuserCertificate;binary:: QUJD\n"
+    assert only(DN + written) == {"cn": ("Ada",)}
 
 
 @pytest.mark.parametrize(
