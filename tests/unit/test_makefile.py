@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,8 @@ def test_the_commands_of_the_readme_exist(target: str) -> None:
 
 def test_without_a_python_that_is_new_enough_one_line_says_so(tmp_path: Path) -> None:
     old = tmp_path / "python3"
-    old.write_text("#!/bin/sh\nexit 1\n")
+    pretend = "import sys; sys.version_info = (3, 10, 14); exec(sys.argv[1])"
+    old.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{pretend}' \"$2\"\n")
     old.chmod(0o755)
     run = make("up", f"PYTHON={old}")
     assert run.returncode != 0
