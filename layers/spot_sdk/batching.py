@@ -18,8 +18,8 @@ class BatchLimits:
     """How large one request of a bulk upsert may be, and how many travel at once.
 
     ``bytes`` counts the body as a Lambda event holds it. Lambda takes 6 MB for a synchronous invocation and an HTTP API
-    10 MB; the default leaves room for what a gateway adds. ``documents`` is bounded by time: an HTTP API waits 30 s for a
-    function, and a model on a busy machine may need a second for each.
+    10 MB; the default leaves room for what a gateway adds. ``documents`` is bounded by time: an HTTP API waits 30 s for
+    a function, and a model on a busy machine may need a second for each.
     """
 
     documents: int = 16
