@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.template,
             Limits(options.max_workers, options.max_waiting),
             endpoint_url=options.aws_endpoint_url,
+            region=options.region,
             reload=options.reload,
             drain_timeout_s=options.drain_timeout,
         )
@@ -106,7 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--region", default="us-east-1", help="what functions see as AWS_REGION; default: us-east-1")
     add("--stack-name", default="local", metavar="NAME", help="what AWS::StackName means; default: local")
-    add("--aws-endpoint-url", metavar="URL", help="an AWS emulator, given to functions as AWS_ENDPOINT_URL")
+    add(
+        "--aws-endpoint-url",
+        metavar="URL",
+        help="an AWS emulator: functions find it as AWS_ENDPOINT_URL, the rules that are registered in its EventBridge "
+        "are fired, and events that a function did not handle go to its on-failure queue there",
+    )
     add("--max-workers", type=_positive, default=4, metavar="N", help="processes per function at most; default: 4")
     add(
         "--max-waiting",

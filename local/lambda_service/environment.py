@@ -26,6 +26,7 @@ def worker_environment(spec: FunctionSpec, *, runtime_api: str, endpoint_url: st
     environment = {
         **_NO_REAL_ACCOUNT,
         **({"AWS_ENDPOINT_URL": endpoint_url} if endpoint_url else {}),
+        **({"AWS_ENDPOINT_URL_LAMBDA": spec.lambda_url} if spec.lambda_url else {}),
         **spec.environment,
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{spec.runtime}",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(spec.memory_mb),

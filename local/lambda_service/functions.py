@@ -38,15 +38,22 @@ class Schedule:
 
 @dataclass(frozen=True)
 class AsyncPolicy:
-    """How asynchronous invocations of a function are repeated after errors, and for how long they may wait."""
+    """How asynchronous invocations of a function are repeated after errors, and for how long they may wait.
+
+    `on_failure` is the ARN of the queue that gets a record of an event that was not handled.
+    """
 
     max_retries: int = 2
     max_age_s: float = 6 * 3600
+    on_failure: str | None = None
 
 
 @dataclass(frozen=True)
 class FunctionSpec:
-    """One AWS::Serverless::Function, resolved. `layers` are folders for the import path, the first one wins."""
+    """One AWS::Serverless::Function, resolved. `layers` are folders for the import path, the first one wins.
+
+    `lambda_url` is where the function finds Lambda itself, to invoke other functions.
+    """
 
     logical_id: str
     name: str
@@ -65,6 +72,7 @@ class FunctionSpec:
     function_url: bool = False
     schedules: tuple[Schedule, ...] = ()
     async_policy: AsyncPolicy = AsyncPolicy()
+    lambda_url: str | None = None
 
     @property
     def import_roots(self) -> tuple[Path, ...]:

@@ -7,7 +7,7 @@ import contextlib
 import math
 import signal
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,13 @@ from starlette.routing import BaseRoute, Route
 
 from local.lambda_service import invoke_api
 from local.lambda_service.async_events import AsyncInvoker
+from local.lambda_service.emulator import Emulator
 from local.lambda_service.gateway import FUNCTION_URL_PREFIX, METHODS, Gateway
+from local.lambda_service.invocation import Invocation
 from local.lambda_service.logs import LogSink
+from local.lambda_service.lost_events import LostEventQueue
 from local.lambda_service.reload import Reloader
+from local.lambda_service.scheduler import Scheduler
 from local.lambda_service.service import LambdaService, Limits
 from local.lambda_service.template import Template
 
@@ -34,6 +38,7 @@ class ServerOptions:
     template_path: Path
     limits: Limits
     endpoint_url: str | None = None
+    region: str = "us-east-1"
     reload: bool = True
     drain_timeout_s: float = 10.0
 
@@ -84,19 +89,23 @@ async def serve(
     for note in template.notes:
         sink.note(note)
     service = LambdaService(template, sink, limits=options.limits, endpoint_url=options.endpoint_url)
-    events = AsyncInvoker(service, sink)
+    emulator = Emulator(options.endpoint_url, options.region) if options.endpoint_url else None
+    lost_events = LostEventQueue(emulator.send if emulator else None, sink)
+    events = AsyncInvoker(service, sink, on_lost=lost_events.put)
+    background: list[asyncio.Task[None]] = []
     server = _Server(make_app(service, events, sink), on_ready, stop_bound_s=options.drain_timeout_s + _GRACE_S)
     signals = _Signals()
-    stopping = asyncio.create_task(_stop_when_told(signals, server, service, events, options.drain_timeout_s))
-    reloading = None
+    stopping = asyncio.create_task(
+        _stop_when_told(signals, server, service, events, lost_events, background, options.drain_timeout_s)
+    )
     if options.reload:
-        reloading = await _start(Reloader(service, sink, options.template_path, load), sink)
+        background.append(await _start_reloader(Reloader(service, sink, options.template_path, load), sink))
+    if emulator is not None:
+        background.append(_start("schedules", _make_scheduler(emulator, service, events, sink).run(), sink))
     try:
         await server.serve(sockets=[listener])
     finally:
         signals.first.set()
-        if reloading is not None:
-            reloading.cancel()
         await stopping
 
 
@@ -140,28 +149,50 @@ class _Signals:
 
 
 async def _stop_when_told(
-    signals: _Signals, server: _Server, service: LambdaService, events: AsyncInvoker, drain_timeout_s: float
+    signals: _Signals,
+    server: _Server,
+    service: LambdaService,
+    events: AsyncInvoker,
+    lost_events: LostEventQueue,
+    background: list[asyncio.Task[None]],
+    drain_timeout_s: float,
 ) -> None:
     await signals.first.wait()
     server.should_exit = True
+    for task in background:
+        task.cancel()
     drained = asyncio.create_task(service.drain(drain_timeout_s))
     hurried = asyncio.create_task(signals.second.wait())
     await asyncio.wait({drained, hurried}, return_when=asyncio.FIRST_COMPLETED)
     drained.cancel()
     hurried.cancel()
     await events.close()
+    await lost_events.close()
     await service.close()
 
 
-async def _start(reloader: Reloader, sink: LogSink) -> asyncio.Task[None]:
-    """The running reloader, watching by now; the service runs on if it cannot watch."""
+def _make_scheduler(emulator: Emulator, service: LambdaService, events: AsyncInvoker, sink: LogSink) -> Scheduler:
+    def invoke(function_arn: str, event: bytes) -> None:
+        events.submit(service.find(function_arn), Invocation(event))
+
+    return Scheduler(emulator, refresh=lambda: emulator.declare(service.functions), invoke=invoke, note=sink.note)
+
+
+def _start(name: str, work: Coroutine[None, None, None], sink: LogSink) -> asyncio.Task[None]:
+    """Runs `work` beside the service, which goes on without it if it fails."""
 
     def ended(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            sink.note(f"hot reload has stopped: {error}")
+            sink.note(f"{name} stopped: {error}")
 
-    reloading = asyncio.create_task(reloader.run())
-    reloading.add_done_callback(ended)
+    task = asyncio.create_task(work)
+    task.add_done_callback(ended)
+    return task
+
+
+async def _start_reloader(reloader: Reloader, sink: LogSink) -> asyncio.Task[None]:
+    """The running reloader, watching by now; the service runs on if it cannot watch."""
+    reloading = _start("hot reload", reloader.run(), sink)
     watching = asyncio.create_task(reloader.watching())
     await asyncio.wait({reloading, watching}, return_when=asyncio.FIRST_COMPLETED)
     watching.cancel()

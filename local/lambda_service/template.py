@@ -136,7 +136,6 @@ class _Reader:
         name = self._function_name(logical_id)
         reserved = value("ReservedConcurrentExecutions")
         events: Mapping[str, Any] = value("Events", {})
-        invoke_config: Mapping[str, Any] = value("EventInvokeConfig", {})
         return FunctionSpec(
             logical_id=logical_id,
             name=name,
@@ -158,10 +157,8 @@ class _Reader:
                 for event_id, event in events.items()
                 if event.get("Type") in _SCHEDULE_EVENTS
             ),
-            async_policy=AsyncPolicy(
-                max_retries=int(invoke_config.get("MaximumRetryAttempts", AsyncPolicy.max_retries)),
-                max_age_s=float(invoke_config.get("MaximumEventAgeInSeconds", AsyncPolicy.max_age_s)),
-            ),
+            async_policy=_async_policy(value("EventInvokeConfig", {})),
+            lambda_url=self._names.base_url,
         )
 
     def _environment(self, logical_id: str, declared: Mapping[str, Any]) -> dict[str, str]:
@@ -215,6 +212,16 @@ def _route(event: Mapping[str, Any]) -> HttpRoute:
     if "Path" not in properties or properties["Path"] == DEFAULT_ROUTE:
         return HttpRoute("ANY", DEFAULT_ROUTE, timeout_s)
     return HttpRoute(str(properties.get("Method", "ANY")).upper(), properties["Path"], timeout_s)
+
+
+def _async_policy(invoke_config: Mapping[str, Any]) -> AsyncPolicy:
+    on_failure = invoke_config.get("DestinationConfig", {}).get("OnFailure", {})
+    queue = on_failure.get("Destination") if on_failure.get("Type") == "SQS" else None
+    return AsyncPolicy(
+        max_retries=int(invoke_config.get("MaximumRetryAttempts", AsyncPolicy.max_retries)),
+        max_age_s=float(invoke_config.get("MaximumEventAgeInSeconds", AsyncPolicy.max_age_s)),
+        on_failure=queue if isinstance(queue, str) else None,
+    )
 
 
 def _schedule(name: str, event: Mapping[str, Any]) -> Schedule:

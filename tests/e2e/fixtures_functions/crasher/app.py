@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from typing import Any
 
 
@@ -20,6 +21,10 @@ def handler(event: dict[str, Any], context: Any) -> Any:
             os._exit(7)
         case "exit quietly":
             os._exit(0)
+        case "start a process and exit":
+            child = subprocess.Popen(["sleep", "60"])
+            print(f"started {child.pid}")  # noqa: T201
+            os._exit(7)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         case "crash":
