@@ -16,6 +16,7 @@ from cli.exits import ExitCode, describe, exit_code
 from cli.ingest import ingest
 from cli.output import note
 from cli.query import query
+from cli.schedules import app as schedules
 from cli.stack import demo, up
 from cli.stats import stats
 from cli.version import version
@@ -60,6 +61,7 @@ for command in (up, demo, query, ingest, delete, stats, export):
 app.command("import")(import_)
 for command in (migrate, dsn, version):
     app.command()(command)
+app.add_typer(schedules, name="schedules")
 
 
 def run(arguments: Sequence[str]) -> int:

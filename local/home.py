@@ -4,6 +4,7 @@ api-key          the internal key, made once
 postgres/        the database, with postgres.json and postgres.lock beside it
 logs/            what each process said
 functions.json   environment of the functions, for the local Lambda service
+spot.yaml        the providers and their schedules, made from infra/spot.yaml
 stack.json       while a stack runs: where it listens, and its processes
 lock             held by the stack that runs
 """
@@ -52,6 +53,10 @@ class Home:
     @property
     def functions_path(self) -> Path:
         return self.path / "functions.json"
+
+    @property
+    def spot_path(self) -> Path:
+        return self.path / "spot.yaml"
 
     @property
     def state_path(self) -> Path:

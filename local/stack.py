@@ -23,6 +23,7 @@ from local.home import Home, StackState
 from local.postgres import EmbeddedPostgres
 from local.processes import Child, ProcessMark
 from local.settings import CHECKOUT, LocalSettings
+from local.spot_file import write_spot_file
 from spot_sdk.errors import Conflict, Unavailable
 
 HOST = "127.0.0.1"
@@ -54,7 +55,10 @@ class RunningStack:
 
 
 Companions = Callable[[RunningStack], Iterable[Child]]
-"""Starts processes that use the stack and belong to it, such as providers; hands over each as soon as it started."""
+"""Starts processes that use the stack and belong to it, such as providers; hands over each as soon as it started.
+
+Schedules are applied once all are handed over, so ``home.spot_path`` may be written by then (see ``spot_file``).
+"""
 
 
 class _StopAsked(BaseException):
@@ -130,18 +134,15 @@ def _start(
         **settings.functions,
         "DATABASE_URL": database.dsn,
         "SPOT_INTERNAL_API_KEY": api_key,
-        "SPOT_CONFIG_PATH": str(CHECKOUT / "infra" / "spot.yaml"),
+        "SPOT_CONFIG_PATH": str(home.spot_path),
     }
+    write_spot_file(home.spot_path, {})
     write_private(home.functions_path, json.dumps({"Parameters": variables}, indent=2) + "\n")
     service = _start_lambda_service(settings.port, home, aws.endpoint_url)
     running.callback(service.stop, signal.SIGTERM, grace_s=_SERVICE_STOP_TIMEOUT_S)
     children.append(service)
     service.wait_until_ready(_SERVICE_START_TIMEOUT_S)
     url = f"http://{HOST}:{settings.port}"
-
-    report("migrating the database")
-    migrations = _migrate(url, home.log_path("functions"))
-    aws.wait_until_ready()
 
     stack = RunningStack(
         home=home,
@@ -150,11 +151,16 @@ def _start(
         api_key=api_key,
         dsn=database.dsn,
         aws_endpoint_url=aws.endpoint_url,
-        migrations=migrations,
+        migrations=[],
     )
     for companion in companions(stack):
         running.callback(companion.stop)
         children.append(companion)
+
+    report("migrating the database")
+    stack.migrations.extend(_migrate(url, home.log_path("functions")))
+    aws.wait_until_ready()
+
     running.callback(home.clear_state)
     home.write_state(
         StackState(

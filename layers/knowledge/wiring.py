@@ -81,9 +81,8 @@ def source_sync() -> SourceSync:
     return SourceSync(database(), documents(), ingestion())
 
 
-@cache
 def spot_config() -> SpotConfig:
-    """The operators' file. Raises SettingsError, with lines and fields, when it cannot be used."""
+    """The operators' file as it is now. Raises SettingsError, with lines and fields, when it cannot be used."""
     from knowledge.sync.config import ConfigError, load
 
     try:
@@ -219,7 +218,6 @@ _CONSTRUCTORS = (
     retrieval,
     expiry,
     source_sync,
-    spot_config,
     provider_sync,
     keys,
     keyring,
