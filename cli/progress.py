@@ -33,4 +33,5 @@ def progress_bar(unit: str) -> Progress:
         TimeRemainingColumn(),
         console=notes,
         transient=True,
+        disable=not notes.is_terminal,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
@@ -14,7 +15,8 @@ from cli.store import call
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import MAX_TOP_K, KnowledgeDocument, QueryResult
 
-_SNIPPET_LENGTH = 240
+_SNIPPET_LENGTH = 220
+_HEADING_MARKS = re.compile(r"^#{1,6} +", re.MULTILINE)
 
 
 def query(
@@ -51,18 +53,17 @@ def query(
 
 
 def print_answer(documents: list[KnowledgeDocument]) -> None:
-    """A table of what a query found, best first."""
-    answer = table("score", "document", "text", right=("score",))
+    """A table of what a query found, best first: title and headings, tags, id, and how the text begins."""
+    answer = table("score", "document", right=("score",))
     for document in documents:
         answer.add_row(
             f"{document.score:.3f}" if document.score is not None else "",
             Text.assemble(
                 (_title(document), "bold"),
-                f"\n{printable(document.id)}\n",
-                (" ".join(document.tags), "cyan"),
+                (f"  [{', '.join(document.tags)}]\n", "cyan"),
+                (f"{printable(document.id)}\n", "dim"),
+                f"{snippet(_HEADING_MARKS.sub('', document.content), _SNIPPET_LENGTH)}\n",
             ),
-            snippet(document.content, _SNIPPET_LENGTH),
-            end_section=True,
         )
     results.print(answer)
 

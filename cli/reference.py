@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -20,11 +22,16 @@ and errors go to stderr, so that `--json` output can be piped as it is.
 
 def reference() -> str:
     """The page, in Markdown."""
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    root = typer.Context(group, info_name="knowledge", terminal_width=_WIDTH, max_content_width=_WIDTH)
-    commands = [typer.Context(command, parent=root, info_name=name) for name, command in group.commands.items()]
-    return "\n".join([_INTRODUCTION, *map(_section, [root, *commands])])
+    root = typer.Context(get_command(app), info_name="knowledge", terminal_width=_WIDTH, max_content_width=_WIDTH)
+    return "\n".join([_INTRODUCTION, *_sections(root)])
+
+
+def _sections(context: typer.Context) -> Iterator[str]:
+    """A section for the command, and then for each that it has."""
+    yield _section(context)
+    if isinstance(context.command, TyperGroup):
+        for name, command in context.command.commands.items():
+            yield from _sections(typer.Context(command, parent=context, info_name=name))
 
 
 def _section(context: typer.Context) -> str:

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import io
 import json
+import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from cli.main import run
 from knowledge.db.connection import Database
 from knowledge.db.migrate import migrate
+from knowledge.documents import archive as archive_module
 from knowledge.documents.archive import ArchiveHeader, RestoreResult, read_archive, read_header, write_archive
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.store import DocumentStore
@@ -288,3 +292,106 @@ def test_an_archive_that_was_cut_short_is_noticed(
     with pytest.raises(InvalidDocument, match="line 4 is no document"):
         restore(other_ingestion, embedder, archive[:-20])
     assert restore(other_ingestion, embedder, archive).documents == 3
+
+
+# --- the commands --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def knowledge(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., tuple[int, bytes, str]]:
+    """Runs the command line on the database at ``url``."""
+    monkeypatch.setenv("KNOWLEDGE_HOME", str(tmp_path / "home"))
+
+    def knowledge(url: str, *arguments: str) -> tuple[int, bytes, str]:
+        code = run([*arguments, "--database", url, "--embedding-backend", "hash"])
+        said = capfdbinary.readouterr()
+        return code, said.out, said.err.decode()
+
+    return knowledge
+
+
+Knowledge = Callable[..., tuple[int, bytes, str]]
+
+
+def test_from_one_database_to_a_file_to_another(
+    knowledge: Knowledge, database_url: str, other_url: str, ingestion: Ingestion, tmp_path: Path
+) -> None:
+    ingestion.upsert(DOCUMENTS)
+    file = tmp_path / "documents.jsonl"
+
+    assert knowledge(database_url, "export", str(file), "--with-vectors") == (
+        0,
+        b"",
+        f"3 documents exported to {file}\n",
+    )
+    assert knowledge(other_url, "import", str(file), "--batch", "2") == (
+        0,
+        b"3 documents: 3 created, 0 updated, 0 unchanged, 0 failed; 0 texts embedded\n",
+        "",
+    )
+    assert rows(other_url) == rows(database_url)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_through_a_pipe(
+    knowledge: Knowledge, database_url: str, other_url: str, ingestion: Ingestion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingestion.upsert(DOCUMENTS)
+
+    code, archive, note = knowledge(database_url, "export", "-", "--tags", "policy | employee")
+    assert (code, note) == (0, "2 documents exported\n")
+    assert [line["document"]["id"] for line in lines(archive)[1:]] == ["employee:a@company.example", "wiki:1#chunk-0"]
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(archive)))
+    code, said, _ = knowledge(other_url, "import", "-", "--json")
+    assert (code, json.loads(said)["created"]) == (0, 2)
+
+
+def test_an_export_that_fails_leaves_the_file_as_it_was(
+    knowledge: Knowledge, database_url: str, tmp_path: Path, ingestion: Ingestion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingestion.upsert(DOCUMENTS)
+    file = tmp_path / "documents.jsonl"
+    file.write_text("yesterday's")
+    monkeypatch.setattr(archive_module, "_archived", lambda exported: pytest.fail("in the middle"))
+
+    with pytest.raises(pytest.fail.Exception):
+        knowledge(database_url, "export", str(file))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["documents.jsonl"]
+    assert file.read_text() == "yesterday's"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["export", "/nowhere/at/all.jsonl"], "cannot be written: No such file"),
+        (["import", "/nowhere/at/all.jsonl"], "cannot be read: No such file"),
+        (["import", "/"], "cannot be read: Is a directory"),
+        (["import", "/dev/null"], "no archive that can be read here"),
+        (["export", "-", "--tags", "a+"], "found the end"),
+        (["import", "/dev/null", "--batch", "0"], "--batch"),
+    ],
+)
+def test_what_is_refused(knowledge: Knowledge, database_url: str, arguments: list[str], message: str) -> None:
+    code, said, note = knowledge(database_url, *arguments)
+
+    assert (code, said) == (2, b"")
+    assert message in note
+
+
+def test_migrating(knowledge: Knowledge, bare_database_url: str) -> None:
+    code, said, _ = knowledge(bare_database_url, "migrate")
+    assert (code, said.splitlines()[0]) == (0, b"applied 0001_documents")
+
+    assert knowledge(bare_database_url, "migrate") == (0, b"nothing to do\n", "")
+    assert json.loads(knowledge(bare_database_url, "migrate", "--json")[1]) == {"applied": []}
+
+
+def test_a_database_without_a_schema(knowledge: Knowledge, bare_database_url: str) -> None:
+    code, said, note = knowledge(bare_database_url, "export", "-")
+
+    assert (code, said) == (3, b"")
+    assert "run `knowledge migrate`" in note

@@ -293,11 +293,11 @@ class TestHelp:
         assert (ended.code, ended.out) == (2, "")
         assert "Exit codes: 0 done" in ended.err
 
-    def test_every_command_teaches_by_example(self, capsys: pytest.CaptureFixture[str]) -> None:
-        for section in reference().split("\n## knowledge ")[1:]:
-            name = section.split()[0]
-            assert f"  Examples:\n\n    {'psql' if name == 'dsn' else ''}" in section, name
-            assert f"knowledge {name}" in section.split("Examples:")[1], name
+    def test_every_command_teaches_by_example(self) -> None:
+        for section in reference().split("\n## ")[2:]:
+            name = section.splitlines()[0]
+            if "\nCommands:\n" not in section:
+                assert name in section.split("  Examples:\n\n    ")[1], name
 
     def test_help_of_a_command(self, knowledge: Knowledge) -> None:
         ended = knowledge("ingest", "--help")

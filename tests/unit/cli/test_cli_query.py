@@ -34,7 +34,7 @@ def test_the_answer_is_a_table_best_first(knowledge: Knowledge, full_store: Fake
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.index("Payments > New accounts") < ended.out.index("(untitled)")
-    for part in ("score", PAYMENTS.id, "policy finance", "needs the approval of two people."):
+    for part in ("score", PAYMENTS.id, "[policy, finance]", "needs the approval of two people."):
         assert part in ended.out
 
 
