@@ -12,11 +12,12 @@ import uvicorn
 from examples.providers.service import Provider
 from examples.providers.settings import SettingsError
 
-SHUTDOWN_PATIENCE_S = 10
+SHUTDOWN_PATIENCE_S = 5
+"""With FAREWELL_S of the service, less than the ten seconds that supervisors usually wait before they kill."""
 
 
 def serve(name: str, make: Callable[[], Provider], port: int) -> None:
-    """Serve until SIGTERM or SIGINT; a sync that is running then has ten seconds to end, and fails otherwise."""
+    """Serve until SIGTERM or SIGINT; a sync that is running then has some seconds to end, and fails otherwise."""
     arguments = argparse.ArgumentParser(prog=f"python -m examples.providers.{name}")
     arguments.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     arguments.add_argument("--port", type=int, default=port, help="the port to listen on (default: %(default)s)")

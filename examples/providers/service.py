@@ -38,7 +38,7 @@ MAX_TOLD = 10
 ANSWER_MARGIN_S = 1.0
 """How long before the caller's deadline a sync stops, so that the answer still arrives."""
 
-FAREWELL_S = 5.0
+FAREWELL_S = 3.0
 """How long a service that is told to stop waits for a broken-off sync to tell the store."""
 
 ReadSource = Callable[[int, Deadline], Listing]

@@ -83,6 +83,7 @@ def test_a_file_without_entries_has_none(raw: bytes) -> None:
         (DN + b": value\n", "line 2: expected 'attribute: value'"),
         (DN + b"cn:: not base64!\n", "line 2: the value of cn is not base64"),
         (DN + b"cn:: QUJ\n", "line 2: the value of cn is not base64"),
+        (DN + b"cn:: QU!JD\n", "line 2: the value of cn is not base64"),
         (DN + b"jpegPhoto:< file:///etc/passwd\n", "line 2: the value of jpegPhoto is elsewhere"),
         (b"cn: Ada\n", "line 1: expected 'dn', found 'cn'"),
         (DN + b"\ncn: Ada\n", "line 3: expected 'dn', found 'cn'"),
