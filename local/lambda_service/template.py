@@ -25,6 +25,7 @@ _LAYER = "AWS::Serverless::LayerVersion"
 _HTTP_API = "AWS::Serverless::HttpApi"
 _IMPLICIT_HTTP_API = "ServerlessHttpApi"
 _SCHEDULE_EVENTS = {"Schedule": "Schedule", "ScheduleV2": "ScheduleExpression"}
+_KNOWN_EVENTS = {"HttpApi", *_SCHEDULE_EVENTS}
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,12 @@ class _Reader:
             raise TemplateError(f"{logical_id}.CodeUri: there is no folder {code_dir}")
         name = self._function_name(logical_id)
         reserved = value("ReservedConcurrentExecutions")
-        events: Mapping[str, Any] = value("Events", {})
+        events: Mapping[str, Mapping[str, Any]] = value("Events", {})
+        self._notes += [
+            f"{logical_id}: the event {event_id} does not arrive here, for its type is {event.get('Type')}"
+            for event_id, event in events.items()
+            if event.get("Type") not in _KNOWN_EVENTS
+        ]
         return FunctionSpec(
             logical_id=logical_id,
             name=name,

@@ -154,6 +154,7 @@ def test_what_is_left_out_is_noted(folder: Path) -> None:
     assert "StoreFunction: PASSWORD is left out, for parameter Password, which has no default" in notes
     assert "StoreFunction: HOST is left out, for GetAtt Database.Outputs.Host" in notes
     assert "layer:Foreign:4 is not in the template" in notes
+    assert "StoreFunction: the event Feed does not arrive here, for its type is SQS" in notes
 
 
 def test_defaults_of_a_plain_function(folder: Path) -> None:
