@@ -28,7 +28,7 @@ _LOG_FILES_KEPT = 3
 _LINES_REMEMBERED = 50
 _LIVENESS_CHECK_S = 0.1
 _LAST_WORDS_S = 1.0
-_CLOCK_PRECISION_S = 1.0
+_CLOCK_PRECISION_S = 10.0  # start times are kept relative to a boot time that clock corrections move
 
 
 @dataclass(frozen=True, slots=True)

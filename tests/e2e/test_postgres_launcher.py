@@ -24,6 +24,7 @@ import pytest
 
 from local.postgres import EmbeddedPostgres
 from local.postgres.binaries import binaries_for
+from local.postgres.orphans import stop_orphans
 from local.processes import Account
 from local.settings import CHECKOUT
 from spot_sdk.errors import Conflict, StoreUnavailable
@@ -272,8 +273,11 @@ def test_a_server_that_outlived_its_supervisor_is_stopped_by_the_next_start(data
 def test_the_orphans_of_another_folder_are_left_alone(data_dir: Path, made: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(made, other, symlinks=True)
-    with EmbeddedPostgres(other / "postgres") as bystander, EmbeddedPostgres(data_dir):
-        assert _notes(bystander.dsn) == ["first"]
+    with EmbeddedPostgres(other / "postgres") as bystander:
+        stop_orphans(data_dir)
+        with EmbeddedPostgres(data_dir) as server:
+            assert bystander.child.running
+            assert _port(bystander.dsn) != _port(server.dsn)
 
 
 def _write_pid_file(data_dir: Path, pid: int, port: int = 5432) -> None:

@@ -53,7 +53,7 @@ def test_a_child_is_ready_with_its_line(start: Starter) -> None:
 def test_a_child_that_ends_before_it_is_ready_is_told_with_its_last_words(start: Starter) -> None:
     child = start("import sys; print('\\ufffd oh'); sys.stdout.flush(); sys.exit('cannot find the thing')")
     with pytest.raises(Unavailable) as failure:
-        child.wait_until_ready(30)
+        child.wait_until_ready(3600)
     assert failure.value.message == f"the child ended with exit code 1: cannot find the thing (log: {start.log_path})"
 
 
@@ -77,7 +77,7 @@ def test_a_program_that_cannot_be_run_is_told(tmp_path: Path) -> None:
 def test_a_child_that_ends_is_told_even_when_its_own_child_holds_its_output(start: Starter) -> None:
     child = start("import subprocess, sys; subprocess.Popen(['sleep', '5']); sys.exit(3)")
     with pytest.raises(Unavailable, match="exit code 3"):
-        child.wait_until_ready(30)
+        child.wait_until_ready(3600)
 
 
 def test_a_child_that_ignores_the_signal_is_killed(start: Starter) -> None:
@@ -152,6 +152,7 @@ def test_a_child_runs_under_the_account_with_no_group_of_ours() -> None:
         capture_output=True,
         text=True,
         check=True,
+        extra_groups=[54321],
     )
     status = dict(line.split(":", 1) for line in ran.stdout.splitlines() if ":" in line)
     assert status["Uid"].split() == ["12345"] * 4

@@ -25,8 +25,10 @@ def test_a_held_lock_refuses_another_holder_and_names_the_first(lock: FileLock) 
 
 
 def test_a_released_lock_can_be_taken_again_and_released_twice(lock: FileLock) -> None:
+    lock.path.write_text("99999999999 and more, of a holder that was killed\n")
     for _ in range(2):
         lock.acquire()
+        assert lock.path.read_text() == f"{os.getpid()}\n"
         assert lock.is_held()
         lock.release()
         lock.release()

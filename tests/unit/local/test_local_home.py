@@ -4,6 +4,9 @@ import os
 import re
 import stat
 import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -95,8 +98,21 @@ def test_the_state_is_that_of_a_stack_that_runs(home: Home) -> None:
     home.lock.release()
 
 
+@contextmanager
+def _process() -> Generator[subprocess.Popen[bytes]]:
+    """A process that waits; on its way into its program it would still show the name of ours."""
+    program = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def test_leftovers_of_a_killed_stack_are_stopped(home: Home) -> None:
-    with subprocess.Popen(["sleep", "60"]) as leftover:
+    with _process() as leftover:
         home.write_state(_state(ProcessMark.of(leftover.pid)))
         home.stop_leftovers()
         leftover.wait(10)
@@ -105,14 +121,13 @@ def test_leftovers_of_a_killed_stack_are_stopped(home: Home) -> None:
 
 
 def test_a_process_that_got_the_number_of_a_leftover_is_left_alone(home: Home) -> None:
-    with subprocess.Popen(["sleep", "60"]) as stranger:
+    with _process() as stranger:
         mark = ProcessMark.of(stranger.pid)
         older = mark.model_copy(update={"started": mark.started - 3600})
         other = mark.model_copy(update={"program": ["python", "-m", "local.lambda_service"]})
         home.write_state(_state(older, other))
         home.stop_leftovers()
         assert stranger.poll() is None
-        stranger.kill()
 
 
 def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
