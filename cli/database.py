@@ -14,6 +14,7 @@ from local.home import Home, StackState
 from spot_sdk.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from knowledge.db.connection import Database as Connection
     from knowledge.documents.ingest import Ingestion
     from knowledge.documents.store import DocumentStore
     from knowledge.embedding.base import Embedder
@@ -62,6 +63,19 @@ class Target(NamedTuple):
 
     dsn: str
     embedder: Embedder
+
+
+@contextmanager
+def open_connection(dsn: str | None) -> Generator[Connection]:
+    """A connection to the database at ``dsn``, or to that of the local stack that runs."""
+    from knowledge.db.connection import Database as Connection
+
+    address = dsn or _stack_variables(running_stack())["DATABASE_URL"]
+    connection = Connection(lambda: address, application_name="knowledge-cli")
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
 def find_database(dsn: str | None, backend: str | None) -> Target:

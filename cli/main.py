@@ -10,15 +10,19 @@ from typing import Annotated
 import typer
 
 from cli.archive import export, import_
+from cli.bulk_load import app as bulk_load
 from cli.database import dsn, migrate
 from cli.documents import delete
 from cli.exits import ExitCode, describe, exit_code
 from cli.ingest import ingest
+from cli.keys import app as keys
 from cli.output import note
 from cli.query import query
 from cli.schedules import app as schedules
 from cli.stack import demo, up
 from cli.stats import stats
+from cli.sync import providers, sync
+from cli.sync import runs_app as runs
 from cli.version import version
 from knowledge.settings import SettingsError
 from spot_sdk.errors import KnowledgeError
@@ -61,7 +65,10 @@ for command in (up, demo, query, ingest, delete, stats, export):
 app.command("import")(import_)
 for command in (migrate, dsn, version):
     app.command()(command)
-app.add_typer(schedules, name="schedules")
+for command in (sync, providers):
+    app.command()(command)
+for name, group in (("runs", runs), ("schedules", schedules), ("keys", keys), ("bulk-load", bulk_load)):
+    app.add_typer(group, name=name)
 
 
 def run(arguments: Sequence[str]) -> int:

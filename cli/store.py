@@ -10,6 +10,7 @@ from local.home import Home, StackState
 from local.settings import LocalSettings
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.errors import Unavailable
+from spot_sdk.operator import OperatorClient
 from spot_sdk.settings import api_key_from_environment
 
 T = TypeVar("T")
@@ -30,14 +31,28 @@ def call(url: str | None, work: Callable[[KnowledgeClient], Awaitable[T]]) -> T:
 
 def open_client(url: str | None) -> KnowledgeClient:
     """A client of the store at ``url`` with the environment's key, or of the local stack with that stack's own."""
+    return KnowledgeClient(*_address(url))
+
+
+def _address(url: str | None) -> tuple[str, str | None]:
     if url is None:
         home, stack = running_stack(instead="--url")
-        return KnowledgeClient(stack.knowledge_url, home.api_key())
+        return stack.knowledge_url, home.api_key()
     home = Home(LocalSettings.from_environment().home)
     stack = home.running_stack()
     if stack is not None and stack.knowledge_url == url.rstrip("/"):
-        return KnowledgeClient(url, api_key_from_environment() or home.api_key())
-    return KnowledgeClient(url, api_key_from_environment())
+        return url, api_key_from_environment() or home.api_key()
+    return url, api_key_from_environment()
+
+
+def operate(url: str | None, work: Callable[[OperatorClient], Awaitable[T]]) -> T:
+    """Like ``call``, with an operators' client."""
+
+    async def session() -> T:
+        async with OperatorClient(*_address(url)) as client:
+            return await work(client)
+
+    return asyncio.run(session())
 
 
 def running_stack(instead: str | None = None) -> tuple[Home, StackState]:

@@ -1,0 +1,77 @@
+"""What operators ask of the store beside documents: providers and their runs, and keys."""
+
+from __future__ import annotations
+
+from typing import Self
+from urllib.parse import quote
+
+import httpx
+from pydantic import RootModel
+
+from spot_sdk.access import IssuedKey, IssueKey, KeyRecord, Keys
+from spot_sdk.client import DEFAULT_TIMEOUT_S
+from spot_sdk.connection import StoreConnection
+from spot_sdk.retrying import RetryPolicy
+from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
+
+_PROVIDERS_PATH = "/api/v1/plugins/context_provider"
+
+
+class OperatorClient:
+    """The operators' side of the API at ``url``; every method raises KnowledgeError. Use it with ``async with``."""
+
+    def __init__(
+        self, url: str, api_key: str | None = None, *, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._connection = StoreConnection(
+            url, api_key, timeout_s=DEFAULT_TIMEOUT_S, retry=RetryPolicy(), transport=transport
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connection.close()
+
+    async def providers(self) -> list[ProviderStatus]:
+        """Every configured provider, with its last run."""
+        return (await self._connection.call(Providers, "GET", _PROVIDERS_PATH, above_api=True)).providers
+
+    async def provider(self, provider_id: str) -> ProviderStatus:
+        """One provider, with its last ten runs. Raises NotFound."""
+        return await self._connection.call(ProviderStatus, "GET", _sync_path(provider_id), above_api=True)
+
+    async def start_sync(self, provider_id: str) -> int:
+        """Have a provider sync; returns the run's id at once. Raises NotFound, SyncRunning while one is under way."""
+        accepted = await self._connection.call(
+            SyncAccepted, "POST", _sync_path(provider_id), body=b"{}", above_api=True, is_repeatable=False
+        )
+        return accepted.run_id
+
+    async def runs(self, source: str | None = None, limit: int = 20) -> list[SyncRunRecord]:
+        """The last runs of one source, or of every source and provider, newest first."""
+        query = f"?limit={limit}" + (f"&source={quote(source, safe='')}" if source else "")
+        return (await self._connection.call(SyncRuns, "GET", f"/sync-runs{query}")).runs
+
+    async def confirm_run(self, run_id: int) -> SyncRunRecord:
+        """Carry out the removals that the guard held back. Raises NotFound, or Conflict after a later run."""
+        return await self._connection.call(
+            SyncRunRecord, "POST", f"/sync-runs/{run_id}/confirm", body=b"{}", is_repeatable=False
+        )
+
+    async def keys(self) -> list[KeyRecord]:
+        """The keys that were issued, without the keys themselves."""
+        return (await self._connection.call(Keys, "GET", "/keys")).keys
+
+    async def issue_key(self, request: IssueKey) -> IssuedKey:
+        """A new key; for a name that has one, its successor."""
+        body = request.model_dump_json().encode()
+        return await self._connection.call(IssuedKey, "POST", "/keys", body=body, is_repeatable=False)
+
+    async def revoke_key(self, name: str) -> None:
+        """Make every key of a name invalid. Raises NotFound."""
+        await self._connection.call(RootModel[None], "DELETE", f"/keys/{quote(name, safe='')}", is_repeatable=False)
+
+
+def _sync_path(provider_id: str) -> str:
+    return f"{_PROVIDERS_PATH}/{quote(provider_id, safe='')}/sync"
