@@ -17,10 +17,15 @@ SHUTDOWN_PATIENCE_S = 5
 
 
 def serve(name: str, make: Callable[[], Provider], port: int) -> None:
-    """Serve until SIGTERM or SIGINT; a sync that is running then has some seconds to end, and fails otherwise."""
+    """Serve until SIGTERM or SIGINT; the line "Uvicorn running on http://..." says where, once the service is there.
+
+    A sync that is running at the end has some seconds to finish, and is a failed run otherwise.
+    """
     arguments = argparse.ArgumentParser(prog=f"python -m examples.providers.{name}")
     arguments.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    arguments.add_argument("--port", type=int, default=port, help="the port to listen on (default: %(default)s)")
+    arguments.add_argument(
+        "--port", type=int, default=port, help="the port to listen on, 0 for any free one (default: %(default)s)"
+    )
     chosen = arguments.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     try:

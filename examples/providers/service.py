@@ -139,8 +139,8 @@ class Provider:
         return JSONResponse(_report(result, listing))
 
     def _refuse_strangers(self, request: Request) -> None:
-        """Raises Unauthorized unless the request shows the key that the platform and its plugins share."""
-        key = self._settings.api_key
+        """Raises Unauthorized unless the request shows the platform's key."""
+        key = self._settings.sync_key or self._settings.api_key
         if key and not hmac.compare_digest(
             _digest(key.get_secret_value()), _digest(request.headers.get(KEY_HEADER, ""))
         ):

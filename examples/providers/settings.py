@@ -16,12 +16,16 @@ class SettingsError(Exception):
 
 
 class ServiceSettings(BaseModel):
-    """Where the store is, the key that is shown to it and asked of callers, and how long one sync may take."""
+    """Where the store is, the key that is shown to it, and how long one sync may take.
+
+    ``sync_key`` is what the platform must show to have this provider sync; where it has none of its own, ``api_key``.
+    """
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     knowledge_url: Annotated[str, Field(validation_alias="SPOT_KNOWLEDGE_URL", min_length=1)]
     api_key: Annotated[SecretStr | None, Field(validation_alias="SPOT_INTERNAL_API_KEY")] = None
+    sync_key: Annotated[SecretStr | None, Field(validation_alias="SPOT_SYNC_KEY")] = None
     sync_timeout_s: Annotated[float, Field(validation_alias="PROVIDER_SYNC_TIMEOUT_S", gt=0)] = 600
 
 

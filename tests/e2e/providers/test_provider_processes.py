@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -43,13 +42,10 @@ class Process:
 
 @contextmanager
 def running(name: str, store_url: str) -> Generator[Process]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    child = start(name, "--port", str(port), SPOT_KNOWLEDGE_URL=store_url, SPOT_INTERNAL_API_KEY=KEY)
-    process = Process(child, f"http://127.0.0.1:{port}")
+    child = start(name, "--port", "0", SPOT_KNOWLEDGE_URL=store_url, SPOT_INTERNAL_API_KEY=KEY)
     try:
-        wait_until_healthy(process)
+        process = Process(child, address_told_by(child))
+        assert httpx.get(f"{process.url}/health").json()["status"] == "ok"
         yield process
     finally:
         child.kill()
@@ -67,15 +63,15 @@ def start(name: str, *arguments: str, **environment: str) -> subprocess.Popen[st
     )
 
 
-def wait_until_healthy(process: Process) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.child.poll() is None:
-        try:
-            if httpx.get(f"{process.url}/health").json()["status"] == "ok":
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-    raise AssertionError(f"no health: {process.child.communicate(timeout=5)[0] if process.child.poll() else 'late'}")
+def address_told_by(child: subprocess.Popen[str]) -> str:
+    """Where the provider listens, from the line that supervisors wait for."""
+    assert child.stdout
+    lines: list[str] = []
+    for line in child.stdout:
+        lines.append(line)
+        if found := re.search(r"Uvicorn running on (http://127\.0\.0\.1:\d+)", line):
+            return found[1]
+    raise AssertionError(f"the provider ended: {''.join(lines)}")
 
 
 @dataclass
