@@ -48,11 +48,15 @@ class AccessSettings(BaseModel):
 
 
 class SyncSettings(BaseModel):
-    """Where the operators' file is, and the AWS names that its schedules are made with."""
+    """Where the operators' file is, the key shown to providers, and the AWS names that schedules are made with.
+
+    Without ``call_key`` providers are shown the internal key.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     config_path: Path = Path("/opt/spot.yaml")
+    call_key: SecretStr | None = None
     trigger_arn: str | None = None
     dead_letter_arn: str | None = None
     schedule_prefix: str = "knowledge"
@@ -100,6 +104,7 @@ def sync() -> SyncSettings:
     return _read(
         SyncSettings,
         config_path="SPOT_CONFIG_PATH",
+        call_key="SYNC_CALL_KEY",
         trigger_arn="SYNC_TRIGGER_ARN",
         dead_letter_arn="SYNC_DLQ_ARN",
         schedule_prefix="SCHEDULE_PREFIX",

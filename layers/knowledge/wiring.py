@@ -97,7 +97,8 @@ def provider_sync() -> ProviderSync:
     from knowledge.sync.trigger import ProviderSync
 
     def call(provider: Provider, run_id: int, timeout_s: float, stop: Callable[[], bool]) -> ProviderAnswer:
-        key = next(iter(internal_keys()), None)
+        call_key = settings.sync().call_key
+        key = call_key.get_secret_value() if call_key else next(iter(internal_keys()), None)
         return call_provider(provider, run_id=run_id, key=key, timeout_s=timeout_s, stop=stop)
 
     return ProviderSync(database(), spot_config, call)
