@@ -84,10 +84,8 @@ def find_database(dsn: str | None, backend: str | None) -> Target:
     ``backend`` replaces the embedder's. Raises Unavailable when there is no ``dsn`` and nothing runs, InvalidInput for
     a ``dsn`` that is none, SettingsError for an embedder that cannot be made.
     """
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
-
     from knowledge import settings
+    from knowledge.db.address import check_address
     from knowledge.embedding.factory import make_embedder
 
     variables: Mapping[str, str] | None = None
@@ -95,8 +93,8 @@ def find_database(dsn: str | None, backend: str | None) -> Target:
         variables = _stack_variables(running_stack(instead="--database"))
         dsn = variables["DATABASE_URL"]
     try:
-        conninfo_to_dict(dsn)
-    except ProgrammingError as error:
+        check_address(dsn)
+    except ValueError as error:
         raise InvalidInput("this is not the address of a database, such as postgresql://user@host/name") from error
     try:
         return Target(dsn, make_embedder(settings.embedding(variables, backend=backend)))
