@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PACKAGES = ("layers/spot_sdk", "layers/knowledge", "functions", "local", "cli")
+PACKAGES = ("layers/spot_sdk", "layers/knowledge", "functions", "local", "cli", "examples/providers")
 CONTRACTS = [
     contract["name"]
     for contract in tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -41,6 +41,8 @@ OFFENCES = [
     ("cli", "import psycopg", "only stores and db touch psycopg"),
     ("local", "import cli.exits", "nothing imports a leaf"),
     ("knowledge", "import local.settings", "nothing imports a leaf"),
+    ("local", "import examples.providers.service", "nothing imports a leaf"),
+    ("examples.providers", "import knowledge.settings", "example providers know the SDK only, as anybody's do"),
 ]
 
 

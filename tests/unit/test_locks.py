@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCKS = ("run", "dev", "layer", "sam")
-OURS = {"spot_sdk", "knowledge", "functions", "local", "cli"}
+OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples"}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
@@ -116,7 +116,7 @@ def test_the_sdk_needs_pydantic_and_httpx_and_for_front_matter_yaml() -> None:
 def test_running_imports_nothing_that_the_run_lock_lacks() -> None:
     """Tests run in the larger environment, so a package that only tests install would go unnoticed otherwise."""
     pins = locked("run")
-    used = list(third_party("layers", "functions", "local", "cli"))
+    used = list(third_party("layers", "functions", "local", "cli", "examples"))
     assert ("layers/knowledge/db/migrate.py", "psycopg") in used
     assert not [(file, distribution) for file, distribution in used if distribution not in pins]
 
