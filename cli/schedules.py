@@ -194,4 +194,4 @@ def _show(changes: Sequence[Change], *, as_json: bool) -> None:
     for change in changes:
         results.print(str(change), soft_wrap=True)
     counts = Counter(change.action for change in changes)
-    note(", ".join(f"{action} {number}" for action, number in counts.items()) or "no rules, none wanted")
+    note(", ".join(f"{number} {action}" for action, number in counts.items()) or "no rules, none wanted")

@@ -36,10 +36,15 @@ class ConfigError(Exception):
 
 
 def _http_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise ValueError("expected http(s)://host[:port][/path] without user, query or fragment")
-    return url.rstrip("/")
+    expected = "expected http(s)://host[:port][/path] without user, query or fragment"
+    try:
+        parts = urlsplit(url)
+        is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:  # a port that is no port
+        raise ValueError(f"{expected}: {error}") from None
+    if not is_right or parts.query or parts.fragment or parts.username:
+        raise ValueError(expected)
+    return parts.geturl().rstrip("/")  # the scheme in small letters
 
 
 def _schedule(expression: str) -> str:
@@ -137,6 +142,8 @@ def parse(text: str, name: str = "spot.yaml") -> SpotConfig:
         raise ConfigError(f"{where}: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deeply, or in itself") from None
     except ValidationError as error:
         raise ConfigError("\n".join(_finding(found, lines, name) for found in error.errors())) from None
 
@@ -147,6 +154,8 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Any:
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="expected a name before the colon", problem_mark=key.start_mark)
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
             seen.add(key.value)
