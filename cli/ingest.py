@@ -217,19 +217,19 @@ async def _sync(
         async with run:
             await run.upsert(reading.documents, lambda done, total: bar.update(task, completed=done, total=total))
             if reading.unreadable and not skip_unreadable:
-                raise _Incomplete(
-                    f"{len(reading.unreadable)} pages or folders could not be read, so nothing was removed. "
-                    "Mend them, or take them for gone with --skip-unreadable."
+                raise _PagesUnreadable(
+                    "What cannot be read is not gone, so nothing was removed. "
+                    "Mend it, or take it for gone with --skip-unreadable."
                 )
-    except _Incomplete:
-        pass
+        summary.error = run.result.error
+    except _PagesUnreadable as why:
+        summary.error = str(why)
     for name in ("status", "created", "updated", "unchanged", "failed", "removed", "held", "embedded", "over_window"):
         setattr(summary, name, getattr(run.result, name))
-    summary.error = run.result.error
     summary.problems = [f"{problem.document}: {problem.message}" for problem in run.result.problems]
 
 
-class _Incomplete(Exception):
+class _PagesUnreadable(Exception):
     """Ends a run that has sent all it could, so that it counts as failed and removes nothing."""
 
 
@@ -262,12 +262,12 @@ def _tell_what_is_missing(summary: IngestSummary) -> None:
     if summary.over_window:
         note(
             f"{counted(summary.over_window, 'chunk')} longer than the model reads at once, and so found less well; "
-            "leave --chunk-chars away to have them fit."
+            "a smaller --chunk-chars has them fit."
         )
     if summary.error:
         note(summary.error)
     if summary.held:
-        note(f"Confirm the removals with: --max-removed {summary.held}")
+        note(f"Or run this again with --max-removed {summary.held}.")
 
 
 def _print(summary: IngestSummary) -> None:

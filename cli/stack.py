@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from cli.company import Company
 from cli.output import note, results
@@ -105,7 +104,6 @@ def _ask_first_question(stack: RunningStack) -> None:
 
 
 def _tell_where_things_are(stack: RunningStack) -> None:
-    places = Table.grid(padding=(0, 2))
     for name, place in {
         "API": stack.knowledge_url,
         "health": f"{stack.url}/health",
@@ -114,8 +112,7 @@ def _tell_where_things_are(stack: RunningStack) -> None:
         "logs": str(stack.home.log_path("*").parent),
         "ask": _command("query", NEXT_QUESTION, "--tags", NEXT_TAGS),
     }.items():
-        places.add_row(name, place)
-    results.print(places, soft_wrap=True)
+        results.print(f"{name:10}{place}", soft_wrap=True)
 
 
 def _command(*arguments: str) -> str:
