@@ -93,7 +93,7 @@ def _start_of_underlined(text: str, underline: int, headings: list[Heading], cod
     start = text.rfind("\n", 0, underline - 1) + 1
     if not _UNDERLINED.match(text, start, underline):
         return None
-    ends_above = start == 0 or start in (headings[-1].end if headings else 0, code[-1].end if code else 0)
-    if ends_above or not text[text.rfind("\n", 0, start - 1) + 1 : start].strip():
-        return start
-    return None
+    taken_up_to = max(headings[-1].end if headings else 0, code[-1].end if code else 0)
+    if start <= taken_up_to:  # the line begins the text or follows a heading or a fence, or is part of one
+        return start if start == taken_up_to else None
+    return start if not text[text.rfind("\n", 0, start - 1) + 1 : start].strip() else None

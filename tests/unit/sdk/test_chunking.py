@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -45,12 +46,13 @@ def assert_covers(text: str, spans: list[tuple[int, int]], max_chars: int, overl
 
 
 def is_odd_cluster(text: str) -> bool:
-    """Sequences that we keep together and the standard does not: a joiner or a virama in a strange place."""
-    return any(sign in text for sign in "\u200d\u094d") or any(regex.match(r"\p{Cn}|\p{Mc}", c) for c in text)
+    """Sequences that we keep together and the standard may not: a joiner or a virama in a strange place, marks that
+    take up room, and characters that are newer than this Python."""
+    return any(c in "\u200d\u094d" or unicodedata.category(c) in ("Mc", "Cn") for c in text)
 
 
 @given(texts, sizes)
-@settings(max_examples=500)
+@settings(max_examples=150)
 def test_spans_cover_the_text_once_apart_from_the_overlap(text: str, size: tuple[int, int]):
     spans = chunk_spans(text, *size)
     if not text:
@@ -65,7 +67,7 @@ def test_spans_cover_the_text_once_apart_from_the_overlap(text: str, size: tuple
 
 
 @given(texts, sizes)
-@settings(max_examples=200)
+@settings(max_examples=150)
 def test_chunks_are_the_spans_that_add_more_than_blanks(text: str, size: tuple[int, int]):
     chunks = iter(chunk_text(text, *size))
     done = 0
@@ -77,7 +79,7 @@ def test_chunks_are_the_spans_that_add_more_than_blanks(text: str, size: tuple[i
 
 
 @given(texts, sizes)
-@settings(max_examples=200)
+@settings(max_examples=150)
 def test_markdown_chunks_miss_nothing_but_blanks(text: str, size: tuple[int, int]):
     done = 0
     for chunk in chunk_markdown(text, *size):

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[3] / "layers" / "spot_sdk"
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    command = [sys.executable, "-P", "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(command, cwd=PACKAGE, check=True, capture_output=True)
     [wheel] = folder.glob("*.whl")
     return wheel
