@@ -295,10 +295,8 @@ def test_a_handler_that_cannot_be_imported(service: Service) -> None:
     assert error["errorType"] == "Runtime.ImportModuleError"
     assert error["errorMessage"] == "Unable to import module 'app': No module named 'no_such_module'"
     assert re.search(r'File ".*/broken/helper\.py", line 1', service.log)
-    starts = service.log.count("BrokenFunction")
-    assert error_of(service.invoke("BrokenFunction", {})) == error
-    assert service.log.count("BrokenFunction") == starts  # for a while no process is started in vain
-    eventually(lambda: service.invoke("BrokenFunction") and service.log.count("BrokenFunction") > starts, "another try")
+    tries = service.log.count("INIT_REPORT")
+    eventually(lambda: service.invoke("BrokenFunction") and service.log.count("INIT_REPORT") > tries, "another try")
 
 
 def test_an_answer_that_is_no_json(service: Service) -> None:
