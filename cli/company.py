@@ -2,76 +2,97 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
-
-import httpx
-from pydantic import BaseModel
+from contextlib import suppress
 
 from local.processes import Child
 from local.settings import child_environment
+from local.spot_file import write_spot_file
 from local.stack import RunningStack
-from spot_sdk.connection import KEY_HEADER
-from spot_sdk.errors import Unavailable
-from spot_sdk.problems import from_problem
+from spot_sdk.access import IssueKey
+from spot_sdk.errors import DeadlineExceeded, SyncRunning, Unavailable
+from spot_sdk.operator import OperatorClient
+from spot_sdk.sync import SyncRunRecord
 
-PROVIDERS = ("employee_dir", "wiki")
+PROVIDERS = {"employee-dir": "provider-employee-dir", "wiki": "provider-wiki"}
+"""What spot.yaml calls each provider, and the source that it writes."""
 
 _READY_TEXT = "Uvicorn running on "
 _START_TIMEOUT_S = 60.0
-_SYNC_TIMEOUT_S = 600.0
-
-
-class Synced(BaseModel):
-    """What the sync of one provider did, as far as it is of interest here."""
-
-    created: int
-    updated: int
-    unchanged: int
-    removed: int
-    embedded: int
-
-    def __str__(self) -> str:
-        changes = f"{self.created} created, {self.updated} updated, {self.removed} removed, {self.unchanged} unchanged"
-        return f"{changes}; {self.embedded} texts embedded"
+_SYNC_TIMEOUT_S = 900.0
+_POLL_S = 0.3
 
 
 class Company:
     """The providers of the example company, as companions of a stack (see ``run_stack``)."""
 
-    def __init__(self) -> None:
-        self._urls: dict[str, str] = {}
-
     def start(self, stack: RunningStack) -> Iterator[Child]:
-        """Start a process for each provider, on a free port of loopback, with the store's address and key."""
-        environment = child_environment(SPOT_KNOWLEDGE_URL=stack.knowledge_url, SPOT_INTERNAL_API_KEY=stack.api_key)
-        children: list[Child] = []
-        for name in PROVIDERS:
-            child = Child.start(
-                f"provider {name}",
-                [sys.executable, "-P", "-m", f"examples.providers.{name}", "--port", "0"],
-                log_path=stack.home.log_path(f"provider-{name}"),
+        """Start a process for each provider on a free port of loopback, with the store's address and a key of its own.
+
+        When all are there, the stack's operators' file says where they listen, so that schedules find them.
+        """
+        children: dict[str, Child] = {}
+        for provider_id, source in PROVIDERS.items():
+            children[provider_id] = Child.start(
+                f"provider {provider_id}",
+                [sys.executable, "-P", "-m", f"examples.providers.{provider_id.replace('-', '_')}", "--port", "0"],
+                log_path=stack.home.log_path(f"provider-{provider_id}"),
                 ready_text=_READY_TEXT,
-                environment=environment,
+                environment=child_environment(
+                    SPOT_KNOWLEDGE_URL=stack.knowledge_url,
+                    SPOT_INTERNAL_API_KEY=asyncio.run(_issue_key(stack, source)),
+                    SPOT_SYNC_KEY=stack.sync_key,
+                ),
             )
-            children.append(child)
-            yield child
-        for name, child in zip(PROVIDERS, children, strict=True):
-            self._urls[name] = _address_in(child.wait_until_ready(_START_TIMEOUT_S))
+            yield children[provider_id]
+        urls = {id_: _address_in(child.wait_until_ready(_START_TIMEOUT_S)) for id_, child in children.items()}
+        write_spot_file(stack.home.spot_path, urls)
 
     def sync(self, stack: RunningStack, report: Callable[[str], None]) -> None:
-        """Have each provider send all it knows, as a schedule would. Raises what a provider answers, or Unavailable."""
-        with httpx.Client(timeout=_SYNC_TIMEOUT_S, trust_env=False) as client:  # no proxy stands before loopback
-            for name, url in self._urls.items():
-                report(f"loading the example company: {name}")
-                try:
-                    answer = client.post(f"{url}/internal/sync", headers={KEY_HEADER: stack.api_key})
-                except httpx.HTTPError as error:
-                    raise Unavailable(f"provider {name} does not answer: {error}") from error
-                if answer.is_error:
-                    raise from_problem(answer.json(), answer.status_code)
-                report(f"  {Synced.model_validate_json(answer.content)}")
+        """Have each provider sync, as its schedule would. Raises Unavailable with the reason when one fails."""
+        for provider_id in PROVIDERS:
+            report(f"loading the example company: {provider_id}")
+            record = asyncio.run(_sync(stack, provider_id))
+            if record.status == "failed":
+                raise Unavailable(f"the sync of {provider_id} failed: {record.error}")
+            report(f"  {_told(record)}")
+
+
+async def _issue_key(stack: RunningStack, source: str) -> str:
+    async with OperatorClient(stack.knowledge_url, stack.api_key) as client:
+        request = IssueKey(name=source, role="source", source=source, grace_s=0)
+        return (await client.issue_key(request)).key
+
+
+async def _sync(stack: RunningStack, provider_id: str) -> SyncRunRecord:
+    """The record of a provider's run, when it has ended.
+
+    After a stack that was killed in the middle of a sync, that run's lease has to run out first.
+    """
+    until = time.monotonic() + _SYNC_TIMEOUT_S
+    run_id: int | None = None
+    async with OperatorClient(stack.knowledge_url, stack.api_key) as client:
+        while time.monotonic() < until:
+            if run_id is None:
+                with suppress(SyncRunning):
+                    run_id = await client.start_sync(provider_id)
+            else:
+                record = next(run for run in (await client.provider(provider_id)).runs if run.id == run_id)
+                if record.status != "running":
+                    return record
+            await asyncio.sleep(_POLL_S)
+    raise DeadlineExceeded(f"the sync of {provider_id} has not ended in {_SYNC_TIMEOUT_S:.0f} s")
+
+
+def _told(record: SyncRunRecord) -> str:
+    counts = (
+        f"{record.created} created, {record.updated} updated, {record.removed} removed, {record.unchanged} unchanged"
+    )
+    return f"{counts}. {record.error}" if record.error else counts
 
 
 def _address_in(line: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -47,6 +48,7 @@ class RunningStack:
     knowledge_url: str
     """Base of the Knowledge API, for ``KnowledgeClient``."""
     api_key: str
+    sync_key: str
     dsn: str
     """The database's address, password included."""
     aws_endpoint_url: str
@@ -118,6 +120,7 @@ def _start(
 ) -> RunningStack:
     """Start all parts. Each is left to ``running`` to stop, in the opposite order, as soon as it may have started."""
     api_key = home.ensure_api_key()
+    sync_key = secrets.token_urlsafe(32)  # of this run alone: the providers of this run are told it
     aws = AwsEmulator(home.log_path("aws"))
     database = EmbeddedPostgres(home.data_dir, log_path=home.log_path("postgres"))
     running.callback(database.stop)
@@ -134,6 +137,7 @@ def _start(
         **settings.functions,
         "DATABASE_URL": database.dsn,
         "SPOT_INTERNAL_API_KEY": api_key,
+        "SYNC_CALL_KEY": sync_key,
         "SPOT_CONFIG_PATH": str(home.spot_path),
     }
     write_spot_file(home.spot_path, {})
@@ -149,17 +153,17 @@ def _start(
         url=url,
         knowledge_url=f"{url}/api/v1/knowledge",
         api_key=api_key,
+        sync_key=sync_key,
         dsn=database.dsn,
         aws_endpoint_url=aws.endpoint_url,
         migrations=[],
     )
-    for companion in companions(stack):
-        running.callback(companion.stop)
-        children.append(companion)
-
     report("migrating the database")
     stack.migrations.extend(_migrate(url, home.log_path("functions")))
     aws.wait_until_ready()
+    for companion in companions(stack):
+        running.callback(companion.stop)
+        children.append(companion)
 
     running.callback(home.clear_state)
     home.write_state(

@@ -103,7 +103,7 @@ class Provider:
 
     async def _run(self, store: KnowledgeClient, deadline: Deadline) -> tuple[SyncResult, Listing]:
         chunk_chars = (await store.version()).embedding.chunk_chars
-        async with store.sync_run(source=self._source) as run:
+        async with store.sync_run(source=self._source, wait_s=min(MAX_WAIT_S, deadline.remaining_s)) as run:
             # Read inside the run, so that a listing that fails is a failed run; and the deadline inside as well, so
             # that there is still time to say so.
             with _until(deadline):

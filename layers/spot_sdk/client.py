@@ -160,16 +160,17 @@ class KnowledgeClient:
         """
         return await self._writer.replace_children(parent_id, documents)
 
-    def sync_run(self, source: str, *, limits: RemovalLimits | None = None) -> SyncRun:
+    def sync_run(self, source: str, *, limits: RemovalLimits | None = None, wait_s: float = 0) -> SyncRun:
         """A run over everything that ``source`` has, at the end of which the store removes what it no longer has::
 
             async with kb.sync_run("provider-wiki") as run:
                 await run.upsert(documents)
             print(run.result)
 
-        The store removes no more than ``limits`` allow without being asked twice.
+        The store removes no more than ``limits`` allow without being asked twice. While another run of the source is
+        alive, entering waits up to ``wait_s`` seconds for its end: one whose process was killed lives on for a minute.
         """
-        return SyncRun(HttpRunCalls(self._connection, self._writer), source, limits or RemovalLimits())
+        return SyncRun(HttpRunCalls(self._connection, self._writer), source, limits or RemovalLimits(), wait_s)
 
     async def delete(self, doc_id: str) -> bool:
         """Remove one document; returns whether it was there."""

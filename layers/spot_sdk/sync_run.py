@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 from spot_sdk.checks import build
 from spot_sdk.connection import StoreConnection
 from spot_sdk.documents import KnowledgeDocument, SyncRunRef, UpsertResult
-from spot_sdk.errors import Conflict, KnowledgeError, Problem, StaleRun
+from spot_sdk.errors import Conflict, KnowledgeError, Problem, StaleRun, SyncRunning
 from spot_sdk.sync import (
     CompleteSyncRun,
     FailSyncRun,
@@ -27,6 +28,7 @@ from spot_sdk.sync import (
 from spot_sdk.writing import DocumentWriter, Progress
 
 _HEARTBEATS_PER_LEASE = 3
+_RETRY_S = 1.0
 _MAX_REASON_LENGTH = 2_000
 
 _log = logging.getLogger(__name__)
@@ -77,14 +79,15 @@ class SyncRun:
     While the block runs, the run is kept alive. When it ends, the store removes the documents of the source that the
     run did not send. When it raises, the run has failed and nothing is removed; so let a listing that breaks off raise.
 
-    Entering raises SyncRunning while another run of the source is alive. ``upsert`` and leaving raise StaleRun when the
+    Entering raises SyncRunning while another run of the source is alive, after waiting for it if asked to. ``upsert`` and leaving raise StaleRun when the
     run lost its lease, for instance because this process stood still for too long.
     """
 
-    def __init__(self, calls: RunCalls, source: str, limits: RemovalLimits) -> None:
+    def __init__(self, calls: RunCalls, source: str, limits: RemovalLimits, wait_s: float = 0) -> None:
         self._calls = calls
         self._source = source
         self._limits = limits
+        self._wait_s = wait_s
         self._run: SyncRunRef | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._result: SyncResult | None = None
@@ -110,10 +113,21 @@ class SyncRun:
         self._count(stored)
         return stored
 
+    async def _start(self) -> SyncRunStarted:
+        """Open the run, waiting for the end of another one as long as may be."""
+        until = time.monotonic() + self._wait_s
+        while True:
+            try:
+                return await self._calls.start(self._source)
+            except SyncRunning:
+                if time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(_RETRY_S)
+
     async def __aenter__(self) -> Self:
         if self._run is not None:
             raise Conflict("a sync run is entered once")
-        started = await self._calls.start(self._source)
+        started = await self._start()
         self._run = started.run
         self._result = SyncResult(run_id=started.run.id, source=self._source)
         self._keeper = asyncio.create_task(self._keep_alive(started.run, started.lease_s / _HEARTBEATS_PER_LEASE))

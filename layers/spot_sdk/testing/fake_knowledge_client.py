@@ -116,8 +116,8 @@ class FakeKnowledgeClient:
         request = build(ReplaceChildren, {"parent_id": parent_id, "documents": check_documents(documents)})
         return self._store.replace_children(request.parent_id, request.documents)
 
-    def sync_run(self, source: str, *, limits: RemovalLimits | None = None) -> SyncRun:
-        return SyncRun(_FakeRunCalls(self._store, self._write), source, limits or RemovalLimits())
+    def sync_run(self, source: str, *, limits: RemovalLimits | None = None, wait_s: float = 0) -> SyncRun:
+        return SyncRun(_FakeRunCalls(self._store, self._write), source, limits or RemovalLimits(), wait_s)
 
     async def delete(self, doc_id: str) -> bool:
         return await self.delete_many([doc_id]) > 0
