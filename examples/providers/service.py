@@ -41,6 +41,9 @@ ANSWER_MARGIN_S = 1.0
 FAREWELL_S = 3.0
 """How long a service that is told to stop waits for a broken-off sync to tell the store."""
 
+MAX_WAIT_S = 75.0
+"""How long a sync waits for a run that was killed to lose its lease."""
+
 ReadSource = Callable[[int, Deadline], Listing]
 """Reads everything that a source has, in a thread: told the length to chunk to and the moment to be done by.
 

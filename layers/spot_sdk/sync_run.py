@@ -79,8 +79,8 @@ class SyncRun:
     While the block runs, the run is kept alive. When it ends, the store removes the documents of the source that the
     run did not send. When it raises, the run has failed and nothing is removed; so let a listing that breaks off raise.
 
-    Entering raises SyncRunning while another run of the source is alive, after waiting for it if asked to. ``upsert`` and leaving raise StaleRun when the
-    run lost its lease, for instance because this process stood still for too long.
+    Entering raises SyncRunning while another run of the source is alive, after waiting for it if asked to. ``upsert``
+    and leaving raise StaleRun when the run lost its lease, for instance because this process stood still for too long.
     """
 
     def __init__(self, calls: RunCalls, source: str, limits: RemovalLimits, wait_s: float = 0) -> None:
