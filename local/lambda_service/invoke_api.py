@@ -50,6 +50,9 @@ class InvokeApi:
             )
 
     async def _invoke(self, request: Request) -> Response:
+        if "origin" in request.headers:
+            # Lambda wants a signature here, we want none: so a web page that the developer visits could send this.
+            raise _Refused(403, "AccessDeniedException", "A web page may not invoke functions")
         function = self._function(request)
         kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
         if kind not in ("RequestResponse", "Event", "DryRun"):

@@ -464,6 +464,11 @@ def test_boto3_is_refused(lambda_client: Any) -> None:
     assert lambda_client.invoke(FunctionName="EchoFunction", InvocationType="DryRun")["StatusCode"] == 204
 
 
+def test_a_web_page_may_not_invoke_functions(service: Service) -> None:
+    refused = service.invoke("EchoFunction", {}, origin="http://page.example")
+    assert (refused.status_code, refused.headers["x-amzn-errortype"]) == (403, "AccessDeniedException")
+
+
 def test_asynchronous_events(service: Service, lambda_client: Any) -> None:
     accepted = lambda_client.invoke(FunctionName="TalkerFunction", InvocationType="Event", Payload=b'{"lines": 1}')
     assert accepted["StatusCode"] == 202
