@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCKS = ("run", "dev", "layer", "sam")
-OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples"}
+OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples", "tests"}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
@@ -119,6 +119,14 @@ def test_running_imports_nothing_that_the_run_lock_lacks() -> None:
     used = list(third_party("layers", "functions", "local", "cli", "examples"))
     assert ("layers/knowledge/db/migrate.py", "psycopg") in used
     assert not [(file, distribution) for file, distribution in used if distribution not in pins]
+
+
+def test_tests_import_nothing_that_the_dev_lock_lacks() -> None:
+    helpers = {canonicalize_name(file.stem) for file in (CHECKOUT / "tests").rglob("*.py")}
+    known = locked("dev").keys() | helpers
+    used = [pair for pair in third_party("tests", "tools") if "/fixtures_functions/" not in pair[0]]
+    assert ("tests/unit/test_locks.py", "pytest") in used
+    assert not [(file, distribution) for file, distribution in used if distribution not in known]
 
 
 def test_functions_import_nothing_that_lambda_lacks() -> None:
