@@ -35,7 +35,7 @@ class Heading(NamedTuple):
     @property
     def title(self) -> str:
         """The content without marks (closing hashes, links, emphasis, code); may be empty."""
-        title = _CLOSING_HASHES.sub("", self.content.strip()[: 5 * _MAX_TITLE_LENGTH])
+        title = _CLOSING_HASHES.sub("", self.content.strip())
         title = _LINK.sub(r"\1", title).replace("*", "").replace("`", "")
         title = " ".join(title.split())
         return title if len(title) <= _MAX_TITLE_LENGTH else title[: _MAX_TITLE_LENGTH - 1].rstrip() + "…"

@@ -176,6 +176,13 @@ def test_the_best_border_is_taken(first: str, second: str):
 def test_a_heading_is_never_parted_from_its_text():
     chunks = chunk_text("Intro words. " * 6 + "\n\n## Heading\n\n" + "Body words here. " * 6, 100, 0)
     assert not any(chunk.rstrip().endswith("Heading") for chunk in chunks)
+    heading = "# A heading that takes up more than the first half of a chunk"
+    assert len(chunk_text(f"{heading}\n\n" + "word " * 40, 100, 0)[0]) > 90
+
+
+def test_a_blank_line_in_code_is_no_border_of_paragraphs():
+    text = "A paragraph that is longer than half of what a chunk may take up.\n\n"
+    cut_in_two(text, "```\nfirst = 1\n\n- second\n\nthird = 3\n\nfourth = 4\n```\n")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +209,13 @@ def test_a_line_of_fenced_code_is_kept_whole_and_its_comments_are_no_headings():
     chunks = chunk_text(text, 120, 0)
     assert all(line in chunk for chunk in chunks[1:-1])
     assert sum(chunk.count(line) for chunk in chunks) == 8
+
+
+def test_a_row_that_just_fits_is_kept_whole_whatever_ends_its_line():
+    row = "| Alice. Example | Finance. And more |"
+    for line_end in ("\n", "\r\n"):
+        chunks = chunk_text(f"{row}{line_end}" * 3, len(row), 0)
+        assert [chunk.strip() for chunk in chunks] == [row] * 3
 
 
 def test_a_row_longer_than_a_chunk_is_cut_like_any_text():

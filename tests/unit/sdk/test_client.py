@@ -122,6 +122,14 @@ async def test_a_question_that_cannot_be_asked_is_refused_before_it_is_sent(ques
     assert server.requests == []
 
 
+@pytest.mark.parametrize("top_k", ["3", 2.5, None, True])
+async def test_a_cap_is_for_numbers_only(top_k):
+    with pytest.raises(InvalidRequest):
+        await client(ScriptedServer(found()), retrieval_limits=RetrievalLimits(max_top_k=2)).fetch(
+            text="x", top_k=top_k
+        )
+
+
 async def test_a_wrong_tag_expression_is_refused_with_its_column_before_it_is_sent():
     server = ScriptedServer(found())
     with pytest.raises(InvalidTagExpression) as caught:
@@ -544,6 +552,22 @@ async def test_requests_travel_at_once_where_that_is_wanted(concurrency):
     assert [outcome.id for outcome in result.results] == [f"doc:{n}" for n in range(43)]
     assert seen == sorted(seen)
     assert seen[-1] == 43
+
+
+async def test_the_result_is_in_order_whichever_answer_comes_first():
+    second_came = asyncio.Event()
+
+    class SlowAtFirst(ScriptedServer):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if b"doc:0" in request.content:
+                await second_came.wait()
+            else:
+                second_came.set()
+            return await super().handle_async_request(request)
+
+    limits = BatchLimits(documents=2, concurrency=2)
+    result = await client(SlowAtFirst(stored), batch_limits=limits).bulk_upsert(documents(4))
+    assert [outcome.id for outcome in result.results] == ["doc:0", "doc:1", "doc:2", "doc:3"]
 
 
 async def test_an_error_in_the_progress_callback_ends_the_upsert():

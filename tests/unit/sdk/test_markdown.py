@@ -119,7 +119,7 @@ def test_text_before_the_first_heading_stands_under_none():
 
 
 def test_a_heading_of_higher_rank_is_the_better_border():
-    text = f"# One\n{BODY * 2}\n# Two\nShort.\n## Below\n{BODY * 3}"
+    text = f"# One\n{BODY}\n## Early\n{BODY}\n# Two\nShort.\n## Below\n{BODY * 3}"
     assert [chunk.split("\n")[0] for _, chunk in paths(text)] == ["# One", "# Two"]
 
 
