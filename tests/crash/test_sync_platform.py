@@ -246,15 +246,7 @@ async def test_a_provider_is_fired_by_the_clock_and_what_expires_goes(stack: Sta
 
     provider.work = deposit
     apply = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from cli.main import main; main()",
-            "schedules",
-            "apply",
-            "--file",
-            str(stack.home.spot_path),
-        ],
+        [*KNOWLEDGE, "schedules", "apply", "--file", str(stack.home.spot_path)],
         env=child_environment(KNOWLEDGE_HOME=str(stack.home.path)),
         cwd=CHECKOUT,
         capture_output=True,
