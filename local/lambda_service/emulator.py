@@ -32,9 +32,9 @@ class ScheduledRule:
 
 
 class Emulator:
-    """The emulator's EventBridge and SQS. Every method raises EmulatorAway."""
+    """The emulator's EventBridge and SQS. Every method raises EmulatorAway. Without a URL it is AWS itself."""
 
-    def __init__(self, endpoint_url: str, region: str) -> None:
+    def __init__(self, endpoint_url: str | None, region: str) -> None:
         self._endpoint_url = endpoint_url
         self._region = region
         self._declared: dict[str, tuple[Schedule, str]] = {}
