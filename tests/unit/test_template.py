@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from knowledge.embedding.models import DEFAULT_MODELS
+from knowledge.settings import SyncSettings
+from knowledge.sync.config import MAX_TIMEOUT_MS
 from local.lambda_service.cloudformation import parse_yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -276,3 +278,88 @@ def test_sam_builds_the_layer_anew_each_time() -> None:
     config = tomllib.loads((CHECKOUT / "samconfig.toml").read_text())
     assert config["default"]["build"]["parameters"]["cached"] is False
     assert {"dev", "prod"} <= config.keys()
+
+
+# Schedules and what becomes of events that nobody handled
+
+TO_THE_QUEUE = {"Fn::GetAtt": ["LostEvents", "Arn"]}
+# As schedules.py names them.
+RULES_OF_SYNCS = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-sync-*"
+
+
+@pytest.mark.parametrize("name", ["SyncTriggerFunction", "TtlCleanupFunction"])
+def test_an_event_that_a_function_does_not_handle_is_repeated_and_then_kept(name: str) -> None:
+    config = FUNCTIONS[name]["EventInvokeConfig"]
+    assert config["MaximumRetryAttempts"] == 2
+    assert 60 <= config["MaximumEventAgeInSeconds"] <= 3600
+    assert config["DestinationConfig"]["OnFailure"] == {"Type": "SQS", "Destination": TO_THE_QUEUE}
+
+
+def test_expired_documents_are_removed_every_hour() -> None:
+    (hourly,) = FUNCTIONS["TtlCleanupFunction"]["Events"].values()
+    assert hourly["Type"] == "Schedule"
+    assert hourly["Properties"]["Schedule"] == "rate(1 hour)"
+    assert hourly["Properties"]["RetryPolicy"].keys() == {"MaximumRetryAttempts", "MaximumEventAgeInSeconds"}
+    assert hourly["Properties"]["DeadLetterConfig"] == {"Arn": TO_THE_QUEUE}
+
+
+def test_a_sync_may_take_as_long_as_a_function_lives() -> None:
+    assert FUNCTIONS["SyncTriggerFunction"]["Timeout"] == 900
+    assert FUNCTIONS["SyncTriggerFunction"]["Timeout"] > MAX_TIMEOUT_MS / 1000
+
+
+def test_only_rules_of_this_stack_may_start_a_sync_and_only_those_may_be_made() -> None:
+    (permission,) = resources("AWS::Lambda::Permission").values()
+    assert permission["Properties"] == {
+        "Action": "lambda:InvokeFunction",
+        "FunctionName": {"Ref": "SyncTriggerFunction"},
+        "Principal": "events.amazonaws.com",
+        "SourceArn": {"Fn::Sub": RULES_OF_SYNCS},
+    }
+    (own,) = [policy for policy in FUNCTIONS["MigrateFunction"]["Policies"] if "Statement" in policy]
+    of_rules, listing = own["Statement"]
+    assert of_rules["Resource"] == {"Fn::Sub": RULES_OF_SYNCS}
+    assert listing["Action"] == "events:ListRules"
+    assert GLOBALS["Environment"]["Variables"]["SCHEDULE_PREFIX"] == {"Ref": "AWS::StackName"}
+
+
+def test_the_function_that_makes_rules_may_do_what_the_code_asks_for() -> None:
+    (own,) = [policy for policy in FUNCTIONS["MigrateFunction"]["Policies"] if "Statement" in policy]
+    allowed = {action for statement in own["Statement"] for action in grants([statement])[0][1]}
+    source = (CHECKOUT / "layers" / "knowledge" / "sync" / "schedules.py").read_text()
+    called = set(re.findall(r"self\._events\.(\w+)\(|self\._pages\(\"(\w+)\"", source))
+    operations = {"".join(names).replace("_", " ").title().replace(" ", "") for names in called} - {"GetPaginator"}
+    assert allowed == {f"events:{operation}" for operation in operations} | {"events:TagResource"}
+
+
+@pytest.mark.parametrize("name", ["AdminFunction", "MigrateFunction"])
+def test_functions_that_start_syncs_know_the_function_that_does_them(name: str) -> None:
+    variables = FUNCTIONS[name]["Environment"]["Variables"]
+    assert variables["SYNC_TRIGGER_ARN"] == {"Fn::GetAtt": ["SyncTriggerFunction", "Arn"]}
+    assert GLOBALS["Environment"]["Variables"]["SYNC_TRIGGER_ARN"] == ""
+    assert GLOBALS["Environment"]["Variables"]["SYNC_DLQ_ARN"] == TO_THE_QUEUE
+
+
+def test_lost_events_are_encrypted_kept_and_told_of() -> None:
+    queue = RESOURCES["LostEvents"]["Properties"]
+    assert queue["SqsManagedSseEnabled"] is True
+    assert queue["MessageRetentionPeriod"] == 14 * 24 * 3600
+    alarm = RESOURCES["EventsAreLost"]["Properties"]
+    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": ["LostEvents", "QueueName"]}}]
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+
+
+def test_only_rules_of_this_stack_may_put_events_into_the_queue() -> None:
+    (statement,) = RESOURCES["RulesMayReportLostEvents"]["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
+    assert (statement["Action"], statement["Resource"]) == ("sqs:SendMessage", TO_THE_QUEUE)
+    source = statement["Condition"]["ArnLike"]["aws:SourceArn"]["Fn::Sub"]
+    assert source.endswith(":rule/${AWS::StackName}-*")
+
+
+def test_the_layer_carries_the_operators_file_where_the_functions_look_for_it() -> None:
+    makefile = (CHECKOUT / "layers" / "Makefile").read_text()
+    assert 'cp "$(HERE)../infra/spot.yaml" "$(ARTIFACTS_DIR)/spot.yaml"' in makefile
+    assert SyncSettings().config_path == Path("/opt/spot.yaml")
+    assert GLOBALS["Environment"]["Variables"]["SPOT_CONFIG_PATH"] == ""

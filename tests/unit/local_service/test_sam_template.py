@@ -59,7 +59,10 @@ Resources:
       LoggingConfig: {LogGroup: !Ref Logs}
       Layers: [!Ref BuiltLayer, 'arn:aws:lambda:eu-central-1:1:layer:Foreign:4']
       FunctionUrlConfig: {AuthType: AWS_IAM}
-      EventInvokeConfig: {MaximumRetryAttempts: 1, MaximumEventAgeInSeconds: 60}
+      EventInvokeConfig:
+        MaximumRetryAttempts: 1
+        MaximumEventAgeInSeconds: 60
+        DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Queue.Arn}}
       Environment:
         Variables:
           SHARED: own
@@ -117,7 +120,9 @@ def test_a_function_with_everything(folder: Path) -> None:
     assert function.layers == ((folder / "base_layer").resolve(), (folder / "built_layer" / "python").resolve())
     assert function.function_url
     assert function.log_group == "/lambda/test/store"
-    assert function.async_policy == AsyncPolicy(max_retries=1, max_age_s=60.0)
+    queue = "arn:aws:sqs:eu-central-1:123456789012:test-queue"
+    assert function.async_policy == AsyncPolicy(max_retries=1, max_age_s=60.0, on_failure=queue)
+    assert function.lambda_url == "http://127.0.0.1:1234"
 
 
 def test_routes_and_schedules_come_from_events(folder: Path) -> None:
@@ -223,3 +228,17 @@ def test_an_intrinsic_function_replaces_a_global_value_instead_of_merging_with_i
     )
     (folder / "template.yaml").write_text(text)
     assert store(load(folder)).memory_mb == 1024
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [
+        "{Type: SNS, Destination: 'arn:aws:sns:eu-central-1:1:topic'}",
+        "{Type: SQS, Destination: !GetAtt Elsewhere.Outputs.QueueArn}",
+    ],
+)
+def test_a_destination_that_is_no_queue_known_here_is_left_out(folder: Path, destination: str) -> None:
+    text = TEMPLATE.replace("{Type: SQS, Destination: !GetAtt Queue.Arn}", destination)
+    assert text != TEMPLATE
+    (folder / "template.yaml").write_text(text)
+    assert store(load(folder)).async_policy.on_failure is None

@@ -64,3 +64,10 @@ def test_variables_layers_and_the_emulator() -> None:
     assert environment["PYTHONPATH"] == f"/a{os.pathsep}/b"
     assert environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:5000"
     assert environment["AWS_LAMBDA_FUNCTION_NAME"] == "query"  # reserved: Lambda lets no function set it
+
+
+def test_a_function_finds_lambda_at_this_service_and_everything_else_at_the_emulator() -> None:
+    function = spec(lambda_url="http://127.0.0.1:8787")
+    environment = worker_environment(function, runtime_api="127.0.0.1:9", endpoint_url="http://127.0.0.1:1")
+    assert environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
+    assert environment["AWS_ENDPOINT_URL_LAMBDA"] == "http://127.0.0.1:8787"
