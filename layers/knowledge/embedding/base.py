@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Turns text into unit vectors whose inner product is the similarity of meaning.
 
-    Texts longer than the model's window are embedded whole, window by window (``embedding.windows``), never cut.
+    A text longer than the model's window is read in windows, its beginning counting most (``embedding.windows``), and
+    ``over_window`` tells of it: shorter chunks would be found better.
     Both methods raise EmbedderUnavailable when the model cannot be reached in time, and EmbeddingFailed when it refuses
     a text or answers with something that is not a finite, non-zero vector of ``model.dimensions``.
     """

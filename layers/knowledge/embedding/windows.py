@@ -1,11 +1,14 @@
 """Texts longer than a model's window: cut into windows, embedded window by window, put together again.
 
 A model reads a limited number of tokens at once and drops the rest without a word. So every embedder here cuts a long
-text into windows that overlap a little, embeds them all, and combines their vectors (docs/adr/0005 says how, and why).
+text into windows that overlap a little and takes the mean of their vectors, in which the n-th window counts by its
+length over the square root of n: what a text is about stands at its beginning, but not only there. The rule was chosen
+by measurement (docs/adr/0005).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -23,6 +26,11 @@ RULE_REVISION = "w1"
 OVERLAP_PART = 8
 """Neighbouring windows share an eighth of their length, so that no sentence is seen only in halves."""
 
+MAX_WINDOWS = 32
+"""Of a text with more windows so many are embedded, spread evenly from its first to its last: enough to tell what it is
+about, and no text takes a model minutes."""
+
+Item = TypeVar("Item")
 Window = TypeVar("Window", bound=Sequence[object])
 
 
@@ -50,6 +58,14 @@ def window_spans(costs: Sequence[int], budget: int, overlap: int) -> list[tuple[
     return spans or [(0, 0)]
 
 
+def spread(items: Sequence[Item], at_most: int) -> list[Item]:
+    """All the items, or of more than ``at_most`` (2 or more) so many, evenly from the first to the last."""
+    if len(items) <= at_most:
+        return list(items)
+    step = (len(items) - 1) / (at_most - 1)
+    return [items[round(number * step)] for number in range(at_most)]
+
+
 class EmbeddedWindows(NamedTuple):
     """The windows of one text, in order: their unit vectors, and their lengths (in tokens, or in characters)."""
 
@@ -58,8 +74,9 @@ class EmbeddedWindows(NamedTuple):
 
 
 def combined(windows: EmbeddedWindows) -> Vector:
-    """The one vector of a text: the mean of its windows by their lengths."""
-    return weighted_mean(windows.vectors, [max(1, length) for length in windows.lengths])
+    """The one vector of a text: the mean of its windows, the n-th by its length over the square root of n."""
+    weights = [max(1, length) / math.sqrt(number) for number, length in enumerate(windows.lengths, start=1)]
+    return weighted_mean(windows.vectors, weights)
 
 
 class WindowedEmbedder(ABC, Generic[Window]):
@@ -88,12 +105,12 @@ class WindowedEmbedder(ABC, Generic[Window]):
         """A vector, or the reason why there is none, for each text, in order; raises EmbedderUnavailable only."""
         return [
             combined(windows) if isinstance(windows, EmbeddedWindows) else windows
-            for windows in self.embed_windows(texts)
+            for windows in self.embed_windows(texts, at_most=MAX_WINDOWS)
         ]
 
-    def embed_windows(self, texts: Sequence[str]) -> list[EmbeddedWindows | EmbeddingFailed]:
+    def embed_windows(self, texts: Sequence[str], at_most: int) -> list[EmbeddedWindows | EmbeddingFailed]:
         """What ``embed_batch`` combines: each text's windows, or the reason why one of them has no vector."""
-        windows_of = [self._windows(text) if _is_unicode(text) else [] for text in texts]
+        windows_of = [spread(self._windows(text), at_most) if _is_unicode(text) else [] for text in texts]
         results = iter(self._embed_windows([window for windows in windows_of for window in windows]))
         return [_gathered(windows, [next(results) for _ in windows]) for windows in windows_of]
 

@@ -21,6 +21,7 @@ from knowledge.embedding.factory import make_embedder
 from knowledge.embedding.ollama import OllamaEmbedder
 from knowledge.embedding.settings_model import EmbeddingSettings
 from knowledge.embedding.vectors import unit, weighted_mean
+from knowledge.embedding.windows import MAX_WINDOWS
 from spot_sdk.errors import EmbedderUnavailable, EmbeddingFailed
 
 
@@ -100,17 +101,25 @@ def test_any_text_survives_the_journey(embedder: OllamaEmbedder, texts: list[str
 
 
 def test_a_long_text_travels_whole_in_windows(server: ModelServer, embedder: OllamaEmbedder) -> None:
-    text = " ".join(f"word{number}" for number in range(600))
+    text = " ".join(f"word{number}" for number in range(400))
     assert embedder.over_window(text)
     vector = embedder.embed(text)
     windows = [window for request in server.requests for window in request.texts]
     assert len(windows) > 1
     assert text.startswith(windows[0])
     assert text.endswith(windows[-1])
-    assert all(f"word{number}" in " ".join(windows).split() for number in range(600))
-    assert vector == pytest.approx(
-        weighted_mean([right(window) for window in windows], [len(window) for window in windows]), abs=1e-6
-    )
+    assert all(f"word{number}" in " ".join(windows).split() for number in range(400))
+    weights = [len(window) / math.sqrt(number) for number, window in enumerate(windows, start=1)]
+    assert vector == pytest.approx(weighted_mean([right(window) for window in windows], weights), abs=1e-6)
+
+
+def test_no_text_is_so_long_that_it_takes_for_ever(server: ModelServer, embedder: OllamaEmbedder) -> None:
+    text = "first " + "endless words " * 50_000 + "last"
+    embedder.embed(text)
+    windows = [window for request in server.requests for window in request.texts]
+    assert len(windows) == MAX_WINDOWS
+    assert text.startswith(windows[0])
+    assert text.endswith(windows[-1])
 
 
 def test_a_window_that_is_too_long_after_all_is_refused_and_not_cut(server: ModelServer) -> None:
