@@ -7,16 +7,23 @@ import typer
 from cli.database import open_connection
 from cli.options import Database
 from cli.output import note, results
-from knowledge.documents.bulk_load import BulkLoad
 
-app = typer.Typer(
-    help="Put the vector index away for a first load of very many documents, and bring it back.", no_args_is_help=True
-)
+app = typer.Typer(help="Load very many documents for the first time.", no_args_is_help=True)
 
 
 @app.command("begin")
 def begin(database: Database = None) -> None:
-    """Put the vector index away. Queries stay right, and are slower until `knowledge bulk-load finish`."""
+    """Put the vector index away.
+
+    Queries stay right, and are slower until `knowledge bulk-load finish`.
+
+    Examples:
+
+    \b
+      knowledge bulk-load begin && knowledge import all.jsonl && knowledge bulk-load finish
+    """
+    from knowledge.documents.bulk_load import BulkLoad
+
     with open_connection(database) as connection:
         BulkLoad(connection).begin()
     note("the vector index is put away; load, and then run `knowledge bulk-load finish`")
@@ -24,7 +31,17 @@ def begin(database: Database = None) -> None:
 
 @app.command("finish")
 def finish(database: Database = None) -> None:
-    """Build the vector index again, beside readers and writers. Do it again when it was interrupted."""
+    """Build the vector index again.
+
+    Readers and writers go on meanwhile. Do it again when it was interrupted.
+
+    Examples:
+
+    \b
+      knowledge bulk-load finish
+    """
+    from knowledge.documents.bulk_load import BulkLoad
+
     with open_connection(database) as connection:
         note("building the vector index ...")
         took = BulkLoad(connection).finish()
@@ -33,7 +50,15 @@ def finish(database: Database = None) -> None:
 
 @app.command("state")
 def state(database: Database = None) -> None:
-    """Tell whether a bulk load is under way."""
+    """Tell whether a bulk load is under way.
+
+    Examples:
+
+    \b
+      knowledge bulk-load state
+    """
+    from knowledge.documents.bulk_load import BulkLoad
+
     with open_connection(database) as connection:
         found = BulkLoad(connection).state()
     if found.put_away_at is not None:

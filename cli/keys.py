@@ -30,7 +30,9 @@ def issue(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Issue a key, or the successor of the key that the name has. It is shown once and stored only as a hash.
+    """Issue a key, or the successor of one.
+
+    The key is shown once and stored only as a hash. The key that the name had stays valid for --grace-s seconds.
 
     Examples:
 
@@ -53,7 +55,13 @@ def issue(
 
 @app.command("list")
 def list_keys(url: Url = None, as_json: Json = False) -> None:
-    """List the keys that were issued, without the keys themselves."""
+    """List whose keys there are, not the keys themselves.
+
+    Examples:
+
+    \b
+      knowledge keys list
+    """
 
     async def ask(client: OperatorClient) -> list[KeyRecord]:
         return await client.keys()
@@ -80,7 +88,15 @@ def revoke(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     url: Url = None,
 ) -> None:
-    """Make every key of a name invalid, within half a minute everywhere."""
+    """Make every key of a name invalid.
+
+    It takes half a minute at most until that is known everywhere.
+
+    Examples:
+
+    \b
+      knowledge keys revoke provider-wiki --yes
+    """
     if not yes:
         confirm(f"Revoke every key of {printable(name)}?")
 

@@ -98,7 +98,7 @@ def _tell(error: Exception) -> int:
         case _:
             lines = f"something broke: {type(error).__name__}: {error} (`knowledge --debug ...` shows where)"
             code = ExitCode.FAILED
-    note(f"knowledge: {lines}")
+    note(lines if lines.startswith("Usage: ") else f"knowledge: {lines}")  # a group without a command shows its help
     return code
 
 

@@ -19,7 +19,7 @@ from spot_sdk.sync import Providers, ProviderStatus, SyncRunRecord, SyncRuns
 _POLL_S = 0.5
 _MAX_RUNS = 500
 
-runs_app = typer.Typer(help="See sync runs, and confirm removals that the guard held back.", no_args_is_help=True)
+runs_app = typer.Typer(help="See sync runs, and confirm their removals.", no_args_is_help=True)
 
 ProviderId = Annotated[str, typer.Argument(metavar="ID", help="The provider's name in spot.yaml.")]
 
@@ -64,7 +64,16 @@ def sync(
 
 
 def providers(url: Url = None, as_json: Json = False) -> None:
-    """List the configured providers: schedule, next firing, last run."""
+    """List the providers, and when they sync.
+
+    Each with its schedule, its next firing and its last run.
+
+    Examples:
+
+    \b
+      knowledge providers
+      knowledge providers --json | jq '.providers[] | select(.enabled) | .id'
+    """
 
     async def ask(client: OperatorClient) -> list[ProviderStatus]:
         return await client.providers()
@@ -97,7 +106,14 @@ def list_runs(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """List the last sync runs of sources and providers, newest first."""
+    """List the last sync runs, newest first.
+
+    Examples:
+
+    \b
+      knowledge runs list
+      knowledge runs list --source provider-wiki --limit 5
+    """
 
     async def ask(client: OperatorClient) -> list[SyncRunRecord]:
         return await client.runs(source, limit)
@@ -119,7 +135,13 @@ def confirm_run(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Carry out the removals that the guard held back in a run."""
+    """Carry out the removals that the guard held back.
+
+    Examples:
+
+    \b
+      knowledge runs confirm 12
+    """
 
     async def work(client: OperatorClient) -> SyncRunRecord:
         return await client.confirm_run(run_id)

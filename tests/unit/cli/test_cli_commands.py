@@ -293,6 +293,12 @@ class TestHelp:
         assert (ended.code, ended.out) == (2, "")
         assert "Exit codes: 0 done" in ended.err
 
+    def test_a_group_without_a_command_shows_its_help(self, knowledge: Knowledge) -> None:
+        ended = knowledge("runs")
+
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith("Usage: knowledge runs")
+
     def test_every_command_teaches_by_example(self) -> None:
         for section in reference().split("\n## ")[2:]:
             name = section.splitlines()[0]
