@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fake_http import URL, Naps, ScriptedServer, client, documents, problem, stored
 
+from spot_sdk import sync_run
 from spot_sdk.documents import KnowledgeDocument
 from spot_sdk.errors import Conflict, SyncRunning, Unavailable
 from spot_sdk.sync import RemovalLimits
@@ -190,6 +191,23 @@ async def test_another_run_under_way_is_its_own_error():
     server.failing["/sync-runs"] = problem(409, "sync_running")
     with pytest.raises(SyncRunning):
         await client(server).sync_run("wiki").__aenter__()
+
+
+async def test_the_end_of_another_run_may_be_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sync_run, "_RETRY_S", 0.01)
+    server = SyncServer()
+    server.failing["/sync-runs"] = problem(409, "sync_running")
+    waiting = asyncio.create_task(client(server).sync_run("wiki", wait_s=60).__aenter__())
+    while len(server.requests) < 3:
+        await asyncio.sleep(0.01)
+    del server.failing["/sync-runs"]
+    run = await asyncio.wait_for(waiting, 10)
+    await run.__aexit__(None, None, None)
+    assert server.heard[-1] == "/sync-runs/7/complete"
+
+    server.failing["/sync-runs"] = problem(409, "sync_running")
+    with pytest.raises(SyncRunning):
+        await asyncio.wait_for(client(server).sync_run("wiki", wait_s=0.05).__aenter__(), 10)
 
 
 async def test_a_run_is_entered_once_and_has_no_result_before():
