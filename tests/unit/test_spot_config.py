@@ -159,6 +159,25 @@ def test_a_key_that_stands_twice_is_refused(text: str, line: int, key: str) -> N
     assert f"'{key}' stands twice" in refusal
 
 
+@pytest.mark.parametrize("name", ["off", "1234", "null", "2026-11-30"])
+def test_a_name_that_yaml_takes_for_something_else_is_refused_until_it_is_quoted(name: str) -> None:
+    provider = "{url: https://a.example}"
+    (refusal,) = refused(f"plugins:\n  context_providers:\n    {name}: {provider}\n")
+    assert refusal.startswith("spot.yaml:3: ")
+    assert "quotes" in refusal
+    assert parse(f"plugins:\n  context_providers:\n    '{name}': {provider}\n").providers.keys() == {name}
+
+
+def test_merge_keys_work() -> None:
+    text = """\
+plugins:
+  context_providers:
+    a: &common {url: https://a.example, sync_schedule: "@daily"}
+    b: {<<: *common, url: https://b.example}
+"""
+    assert parse(text).providers["b"].sync_schedule == "@daily"
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

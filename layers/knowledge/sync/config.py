@@ -30,6 +30,8 @@ from spot_sdk.documents import RetrievalLimits
 
 MAX_TIMEOUT_MS = 840_000  # a Lambda function lives 15 minutes; one is left for recording how it went
 
+_NAME_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
+
 
 class ConfigError(Exception):
     """The file cannot be used; each line of the message names a line of the file and a field."""
@@ -156,6 +158,11 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Any:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(problem="expected a name before the colon", problem_mark=key.start_mark)
+            if key.tag not in _NAME_TAGS:
+                raise yaml.MarkedYAMLError(
+                    problem=f"YAML takes {key.value!r} for something else than a name; put it in quotes",
+                    problem_mark=key.start_mark,
+                )
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
             seen.add(key.value)

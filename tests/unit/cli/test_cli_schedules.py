@@ -14,7 +14,8 @@ from moto import mock_aws
 
 from local.home import Home, StackState
 from local.settings import LocalSettings
-from tests.unit.cli.conftest import Knowledge
+
+Knowledge = Callable[..., Any]
 
 TRIGGER = "arn:aws:lambda:us-east-1:123456789012:function:sync"
 NAMES = ("--prefix", "prod", "--trigger-arn", TRIGGER, "--region", "us-east-1")
