@@ -15,7 +15,7 @@ from local.spot_file import write_spot_file
 from local.stack import RunningStack
 from spot_sdk.access import IssueKey
 from spot_sdk.errors import DeadlineExceeded, SyncRunning, Unavailable
-from spot_sdk.operator import OperatorClient
+from spot_sdk.operators import OperatorClient
 from spot_sdk.sync import SyncRunRecord
 
 PROVIDERS = {"employee-dir": "provider-employee-dir", "wiki": "provider-wiki"}

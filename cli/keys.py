@@ -10,7 +10,7 @@ from cli.options import Json, Url
 from cli.output import confirm, note, print_json, printable, results, table
 from cli.store import operate
 from spot_sdk.access import IssuedKey, IssueKey, KeyRecord, Keys, RoleName
-from spot_sdk.operator import OperatorClient
+from spot_sdk.operators import OperatorClient
 
 _MOMENT = "%Y-%m-%d %H:%M"
 

@@ -10,7 +10,7 @@ from local.home import Home, StackState
 from local.settings import LocalSettings
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.errors import Unavailable
-from spot_sdk.operator import OperatorClient
+from spot_sdk.operators import OperatorClient
 from spot_sdk.settings import api_key_from_environment
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from cli.exits import ExitCode
 from cli.options import Json, Url
 from cli.output import note, print_json, printable, results, table
 from cli.store import operate
-from spot_sdk.operator import OperatorClient
+from spot_sdk.operators import OperatorClient
 from spot_sdk.sync import Providers, ProviderStatus, SyncRunRecord, SyncRuns
 
 _POLL_S = 0.5

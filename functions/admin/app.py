@@ -10,9 +10,9 @@ from urllib.parse import unquote
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import __version__, wiring
-from knowledge.http import Resolver
+from knowledge.http import Resolver, read
 from knowledge.sync.overview import provider_status
-from spot_sdk.access import IssuedKey, IssueKey, Keys
+from spot_sdk.access import IssuedKey, IssueKey, KeyName, Keys
 from spot_sdk.documents import Health, Stats, Version
 from spot_sdk.knowledge_tags import WELL_KNOWN_TAGS
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted
@@ -65,22 +65,22 @@ def _status(provider_id: str, runs: int) -> ProviderStatus:
     return provider_status(wiring.spot_config(), wiring.provider_sync(), provider_id, datetime.now(UTC), runs)
 
 
-@app.get("/api/v1/knowledge/keys")
+@app.get("/api/v1/keys")
 def list_keys() -> Keys:
     """The keys that were issued, without the keys themselves."""
     return Keys(keys=wiring.keys().list())
 
 
-@app.post("/api/v1/knowledge/keys")
+@app.post("/api/v1/keys")
 def issue_key(request: IssueKey) -> IssuedKey:
     """A new key for a role, and for a provider's source; issuing again for the same name rotates."""
     return wiring.keys().issue(request)
 
 
-@app.delete("/api/v1/knowledge/keys/<name>")
+@app.delete("/api/v1/keys/<name>")
 def revoke_key(name: str) -> None:
     """Make every key of this name invalid, within half a minute everywhere."""
-    wiring.keys().revoke(unquote(name))
+    wiring.keys().revoke(read(KeyName, {"name": unquote(name)}).name)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

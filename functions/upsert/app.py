@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import wiring
-from knowledge.http import Resolver
+from knowledge.http import Resolver, read
 from spot_sdk.documents import BulkUpsert, Delete, DeleteResult, KnowledgeDocument, SyncRunRef, UpsertResult
 from spot_sdk.sync import (
     CompleteSyncRun,
@@ -44,7 +44,7 @@ def bulk_upsert(batch: BulkUpsert) -> UpsertResult:
 def replace_children(request: ReplaceChildren) -> UpsertResult:
     """Make these documents the only ones with their parent: a page that shrank leaves no chunk behind."""
     writer = wiring.writer(app.caller)
-    return wiring.ingestion().replace_children(request.parent_id, request.documents, writer=writer)
+    return wiring.ingestion().replace_children(request.parent_id, request.documents, request.source, writer=writer)
 
 
 @app.post("/api/v1/knowledge/delete")
@@ -56,7 +56,8 @@ def delete_many(request: Delete) -> DeleteResult:
 @app.delete("/api/v1/knowledge/<document_id>")
 def delete(document_id: str) -> DeleteResult:
     """Remove one document."""
-    return DeleteResult(deleted=wiring.documents().delete([unquote(document_id)], writer=wiring.writer(app.caller)))
+    request = read(Delete, {"ids": [unquote(document_id)]})
+    return DeleteResult(deleted=wiring.documents().delete(request.ids, writer=wiring.writer(app.caller)))
 
 
 @app.post("/api/v1/knowledge/sync-runs")
@@ -95,7 +96,7 @@ def confirm(run_id: int) -> SyncRunRecord:
 
 @app.get("/api/v1/knowledge/sync-runs")
 def list_sync_runs(
-    source: Annotated[str | None, Query()] = None, limit: Annotated[int, Query(ge=1, le=500)] = 20
+    source: Annotated[str | None, Query(pattern=r"^[^\x00]+$")] = None, limit: Annotated[int, Query(ge=1, le=500)] = 20
 ) -> SyncRuns:
     """The last runs of one source, or of every source and provider, newest first."""
     return SyncRuns(runs=wiring.source_sync().latest(source, limit))

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -17,10 +17,12 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from pydantic import BaseModel, ValidationError
 
 from knowledge import wiring
 from knowledge.access.roles import Caller, Role
 from knowledge.body import parse_body
+from knowledge.deadline import deadline_in
 from knowledge.settings import SettingsError
 from knowledge.telemetry import logger
 from spot_sdk.errors import (
@@ -29,12 +31,16 @@ from spot_sdk.errors import (
     InvalidRequest,
     KnowledgeError,
     MalformedRequest,
+    Misconfigured,
     NotFound,
     Problem,
 )
 from spot_sdk.problems import PROBLEM_CONTENT_TYPE, to_problem
 
+Model = TypeVar("Model", bound=BaseModel)
+
 KEY_HEADER = "x-internal-api-key"
+MARGIN_S = 1.0  # for saying that time ran out
 CORRELATION_HEADER = "x-correlation-id"
 _CORRELATION_ID = re.compile(r"[\w.:@/+=-]{1,128}")
 
@@ -82,7 +88,7 @@ class Resolver(APIGatewayHttpResolver):
         self.caller = Caller(Role.ANYONE)
         self.exception_handler(KnowledgeError)(self._answer_error)
         self.exception_handler(RequestValidationError)(self._answer_invalid)
-        self.exception_handler(SettingsError)(self._answer_broken)
+        self.exception_handler(SettingsError)(self._answer_misconfigured)
         self.exception_handler(Exception)(self._answer_broken)
         self.not_found(self._answer_not_found)
 
@@ -91,11 +97,14 @@ class Resolver(APIGatewayHttpResolver):
         self._request = request = Request(dict(event))
         logger.set_correlation_id(request.correlation_id)
         try:
-            self._admit(request)
-            answer = super().resolve(event, context)
+            with deadline_in(context.get_remaining_time_in_millis() / 1000 - MARGIN_S):
+                self._admit(request)
+                answer = super().resolve(event, context)
         except KnowledgeError as error:
             answer = _as_answer(self._answer_error(error))
         except SettingsError as error:
+            answer = _as_answer(self._answer_misconfigured(error))
+        except Exception as error:  # before or around Powertools' own handlers, such as a secret that cannot be read
             answer = _as_answer(self._answer_broken(error))
         answer.setdefault("headers", {})[CORRELATION_HEADER] = request.correlation_id
         return answer
@@ -130,10 +139,23 @@ class Resolver(APIGatewayHttpResolver):
     def _answer_not_found(self, _: NotFoundError) -> Response[str]:
         return self._answer_error(NotFound(f"no route for {self._request.http_method} here"))
 
+    def _answer_misconfigured(self, error: SettingsError) -> Response[str]:
+        return self._answer_error(Misconfigured(str(error)))
+
     def _answer_broken(self, error: Exception) -> Response[str]:
         """The last resort: the trace goes to the log, and the caller learns only where to look for it."""
         logger.exception("broken", reason=type(error).__name__)
         return self._answer_error(InternalError())
+
+
+def read(model: type[Model], values: Any) -> Model:
+    """``values`` as a model. Raises InvalidRequest, which names the field."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _as_invalid_input(
+            [{**found, "loc": ("path", *found["loc"])} for found in error.errors()], values
+        ) from None
 
 
 def _as_invalid_input(errors: Sequence[Any], body: Any) -> KnowledgeError:

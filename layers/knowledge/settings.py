@@ -50,7 +50,7 @@ class AccessSettings(BaseModel):
 class SyncSettings(BaseModel):
     """Where the operators' file is, the key shown to providers, and the AWS names that schedules are made with.
 
-    Without ``call_key`` providers are shown the internal key.
+    Without ``call_key`` it is the member ``sync`` of the internal keys' secret; without that, no key is shown.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -97,11 +97,17 @@ def provider_sync() -> ProviderSync:
     from knowledge.sync.trigger import ProviderSync
 
     def call(provider: Provider, run_id: int, timeout_s: float, stop: Callable[[], bool]) -> ProviderAnswer:
-        call_key = settings.sync().call_key
-        key = call_key.get_secret_value() if call_key else next(iter(internal_keys()), None)
-        return call_provider(provider, run_id=run_id, key=key, timeout_s=timeout_s, stop=stop)
+        return call_provider(provider, run_id=run_id, key=_call_key(), timeout_s=timeout_s, stop=stop)
 
     return ProviderSync(database(), spot_config, call)
+
+
+def _call_key() -> str | None:
+    """What providers are shown; never the internal key, which would let each of them do everything."""
+    key, secret_arn = settings.sync().call_key, settings.access().secret_arn
+    if key is None and secret_arn is not None:
+        return _secret(secret_arn).get("sync")
+    return key.get_secret_value() if key else None
 
 
 def start_manual_sync(provider_id: str) -> int:
@@ -164,7 +170,7 @@ def writer(caller: Caller) -> Writer:
 def keyring() -> Keyring:
     return Keyring(
         internal_keys,
-        anonymous=Role.READER if settings.access().query_access == "open" else Role.ANYONE,
+        anonymous=Role.ASKER if settings.access().query_access == "open" else Role.ANYONE,
         find=lambda key_digest: keys().find(key_digest),
         clock=time.monotonic,
     )

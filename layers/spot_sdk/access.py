@@ -12,12 +12,17 @@ from spot_sdk.documents import MAX_SOURCE_LENGTH, Line
 RoleName = Literal["reader", "source", "operator"]
 
 
-class IssueKey(BaseModel):
-    """Body of ``POST /keys``. The key that the name had stays valid for ``grace_s`` seconds more."""
+class KeyName(BaseModel):
+    """Whose keys are meant."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Line, Field(min_length=1, max_length=128)]
+
+
+class IssueKey(KeyName):
+    """Body of ``POST /keys``. The key that the name had stays valid for ``grace_s`` seconds more."""
+
     role: RoleName
     source: Annotated[Line, Field(min_length=1, max_length=MAX_SOURCE_LENGTH)] | None = None
     grace_s: Annotated[int, Field(ge=0, le=30 * 86_400)] = 86_400

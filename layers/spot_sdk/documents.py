@@ -24,6 +24,8 @@ MAX_BATCH = 1_000
 MAX_QUERY_LENGTH = 100_000
 MAX_TOP_K = 100
 
+_FIRST_YEAR, _LAST_YEAR = 1900, 9998
+
 Strategy = Literal["similarity"]
 UpsertStatus = Literal["created", "updated", "unchanged", "failed"]
 
@@ -61,15 +63,18 @@ def _tag(text: str) -> str:
     raise ValueError(f"{text[:80]!r} is not a tag ({TAG_RULE}){advice}")
 
 
-def _utc_when_naive(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC, which a moment without a zone is taken for; refused where calendars end."""
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise ValueError(f"the year must be from {_FIRST_YEAR} to {_LAST_YEAR}; leave it out for never")
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 Text = Annotated[str, AfterValidator(_storable)]
 Line = Annotated[Text, AfterValidator(_one_line)]
 DocumentId = Annotated[Line, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 Tag = Annotated[Text, AfterValidator(_tag)]
-Moment = Annotated[datetime, AfterValidator(_utc_when_naive)]
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 def _check_json(value: Any, depth: int = 0) -> None:

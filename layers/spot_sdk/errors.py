@@ -21,7 +21,8 @@
     │   ├── EmbedderUnavailable
     │   ├── Overloaded
     │   ├── DeadlineExceeded
-    │   └── ModelMismatch       the store holds vectors of another model
+    │   ├── ModelMismatch       the store holds vectors of another model
+    │   └── Misconfigured       the server's settings are not right; the message names the variable
     └── InternalError
 
 The server maps an exception to a status and a code, the client maps the code back to the exception; both read `code`
@@ -202,6 +203,11 @@ class DeadlineExceeded(Unavailable):
 class ModelMismatch(Unavailable):
     code = "model_mismatch"
     title = "The store holds vectors of another embedding model"
+
+
+class Misconfigured(Unavailable):
+    code = "misconfigured"
+    title = "The Knowledge Store is not set up right"
 
 
 class InternalError(KnowledgeError):

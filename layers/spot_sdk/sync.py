@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spot_sdk.documents import MAX_BATCH, MAX_SOURCE_LENGTH, DocumentId, KnowledgeDocument, Line, SyncRunRef
+from spot_sdk.documents import MAX_BATCH, MAX_SOURCE_LENGTH, DocumentId, KnowledgeDocument, Line, SyncRunRef, Text
 
 SyncTrigger = Literal["client", "schedule", "manual"]
 SyncStatus = Literal["running", "succeeded", "partial", "failed", "skipped"]
@@ -58,7 +58,7 @@ class FailSyncRun(_Body):
     """Body of ``POST /sync-runs/{id}/fail``."""
 
     fence: int
-    reason: Annotated[str, Field(max_length=2_000)]
+    reason: Annotated[Text, Field(max_length=2_000)]
 
 
 class HeartbeatSyncRun(_Body):
@@ -68,9 +68,13 @@ class HeartbeatSyncRun(_Body):
 
 
 class ReplaceChildren(_Body):
-    """Body of ``POST /replace-children``: these documents, and no others, have this parent."""
+    """Body of ``POST /replace-children``: of this source, these documents and no others have this parent.
+
+    ``source`` is needed only without documents, whose source it is otherwise.
+    """
 
     parent_id: DocumentId
+    source: Annotated[Line, Field(max_length=MAX_SOURCE_LENGTH)] | None = None
     documents: Annotated[list[KnowledgeDocument], Field(max_length=MAX_BATCH)]
 
 

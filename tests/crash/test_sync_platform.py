@@ -24,7 +24,7 @@ from local.settings import CHECKOUT, child_environment
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import KnowledgeDocument
 from spot_sdk.errors import SyncRunning
-from spot_sdk.operator import OperatorClient
+from spot_sdk.operators import OperatorClient
 from spot_sdk.sync import SyncRunRecord
 
 PATIENCE_S = 150.0

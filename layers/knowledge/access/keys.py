@@ -37,13 +37,14 @@ class KeyStore:
         name = {"name": request.name}
 
         def work(transaction: Transaction) -> None:
+            transaction.execute(_SQL["hold_name"], name)
             transaction.execute(_SQL["prune"], name)
             transaction.execute(_SQL["retire"], name | {"grace": timedelta(seconds=request.grace_s)})
             transaction.execute(
                 _SQL["issue"], name | {"digest": digest(key), "role": request.role, "source": request.source}
             )
 
-        self._database.run(work)
+        self._database.run(work, repeat_after_loss=False)
         return IssuedKey(name=request.name, role=request.role, source=request.source, key=key)
 
     def revoke(self, name: str) -> None:

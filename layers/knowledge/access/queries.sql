@@ -3,6 +3,10 @@
 SELECT role, source FROM knowledge_api_keys
 WHERE digest = %(digest)s AND (expires_at IS NULL OR expires_at > now())
 
+-- hold_name --
+-- One issue at a time for a name.
+SELECT pg_advisory_xact_lock(hashtextextended('knowledge_api_keys:' || %(name)s, 0))
+
 -- retire --
 -- Let the earlier keys of this name run out: they stay valid for the time that a rotation takes.
 UPDATE knowledge_api_keys SET expires_at = least(coalesce(expires_at, 'infinity'), now() + %(grace)s)

@@ -10,12 +10,13 @@ _API = "/api/v1/knowledge"
 
 
 class Role(IntEnum):
-    """What a caller may do; each role may do what the ones before it may."""
+    """What a caller may do; each role may do what the ones before it may. An open network's strangers are askers."""
 
     ANYONE = 0
-    READER = 1
-    SOURCE = 2
-    OPERATOR = 3
+    ASKER = 1
+    READER = 2
+    SOURCE = 3
+    OPERATOR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Caller:
 ROLES: tuple[tuple[str, str, Role], ...] = (
     ("GET", "/health", Role.ANYONE),
     ("GET", "/version", Role.READER),
-    ("POST", f"{_API}/query", Role.READER),
+    ("POST", f"{_API}/query", Role.ASKER),
     ("GET", f"{_API}/stats", Role.READER),
     ("POST", f"{_API}/upsert", Role.SOURCE),
     ("POST", f"{_API}/bulk-upsert", Role.SOURCE),
@@ -42,9 +43,9 @@ ROLES: tuple[tuple[str, str, Role], ...] = (
     ("POST", f"{_API}/sync-runs/<run_id>/fail", Role.SOURCE),
     ("POST", f"{_API}/sync-runs/<run_id>/confirm", Role.OPERATOR),
     ("GET", f"{_API}/sync-runs", Role.READER),
-    ("GET", f"{_API}/keys", Role.OPERATOR),
-    ("POST", f"{_API}/keys", Role.OPERATOR),
-    ("DELETE", f"{_API}/keys/<name>", Role.OPERATOR),
+    ("GET", "/api/v1/keys", Role.OPERATOR),
+    ("POST", "/api/v1/keys", Role.OPERATOR),
+    ("DELETE", "/api/v1/keys/<name>", Role.OPERATOR),
     ("GET", "/api/v1/plugins/context_provider", Role.READER),
     ("GET", "/api/v1/plugins/context_provider/<provider_id>/sync", Role.READER),
     ("POST", "/api/v1/plugins/context_provider/<provider_id>/sync", Role.OPERATOR),

@@ -15,6 +15,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import Composed
 
+from knowledge import deadline
 from knowledge.db.failures import is_connection_lost, is_repeatable, translate
 
 T = TypeVar("T")
@@ -38,12 +39,15 @@ class Database:
         self._application_name = application_name
         self._connection: psycopg.Connection[DictRow] | None = None
         self._lock = Lock()
+        self._begun = False
 
-    def run(self, work: Callable[[Transaction], T], *, timeout_s: float | None = None) -> T:
+    def run(self, work: Callable[[Transaction], T], *, repeat_after_loss: bool = True) -> T:
         """What ``work`` returns, its statements committed as one transaction.
 
-        ``work`` must be safe to repeat from the start: it is called again after a deadlock or serialization failure,
-        and once after a connection that turns out to be dead. ``timeout_s`` bounds each statement.
+        ``work`` is called again after a deadlock or serialization failure, and once after a connection that turns out
+        to be dead, even if that was at the commit. Where doing it twice would do harm, ``repeat_after_loss`` is False:
+        then it is called again only when the dead connection had not begun it. The request's deadline
+        (``knowledge.deadline``) bounds each statement.
 
         Raises StoreUnavailable, Overloaded, DeadlineExceeded or InternalError for the database's failures;
         whatever ``work`` raises rolls back and passes through.
@@ -51,12 +55,13 @@ class Database:
         with self._lock:
             reconnects_left = 1
             for attempt in range(1, _ATTEMPTS + 1):
+                self._begun = False
                 try:
-                    return self._run_once(work, timeout_s)
+                    return self._run_once(work)
                 except psycopg.Error as error:
                     if is_connection_lost(error):
                         self._discard()
-                        if reconnects_left:
+                        if reconnects_left and (repeat_after_loss or not self._begun):
                             reconnects_left -= 1
                             continue
                     elif is_repeatable(error) and attempt < _ATTEMPTS:
@@ -78,11 +83,13 @@ class Database:
             finally:
                 self._discard()  # with its settings
 
-    def _run_once(self, work: Callable[[Transaction], T], timeout_s: float | None) -> T:
+    def _run_once(self, work: Callable[[Transaction], T]) -> T:
         connection = self._connected()
         with connection.transaction(), connection.cursor() as transaction:
-            if timeout_s is not None:
-                set_local(transaction, statement_timeout=f"{max(1, round(timeout_s * 1000))}ms")
+            remaining_s = deadline.remaining_s()
+            if remaining_s is not None:
+                set_local(transaction, statement_timeout=f"{max(1, round(remaining_s * 1000))}ms")
+            self._begun = True
             return work(transaction)
 
     @contextmanager
@@ -115,6 +122,7 @@ class Database:
             prepare_threshold=None,  # prepared statements break transaction-mode proxies and pin plans
             keepalives_idle=30,
             tcp_user_timeout=30_000,
+            options="-c timezone=UTC",
         )
         register_vector(connection)
         return connection

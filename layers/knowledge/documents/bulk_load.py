@@ -49,9 +49,8 @@ class BulkLoad:
         """Put the index away. Raises Overloaded when long queries do not let go of it within ten seconds."""
 
         def work(transaction: Transaction) -> None:
-            set_local(transaction, lock_timeout=_LOCK_TIMEOUT)
             transaction.execute(_SQL["remember"], {"name": VECTOR_INDEX})
-            transaction.execute(_SQL["drop"])
+            _drop(transaction)
 
         self._database.run(work)
 
@@ -65,7 +64,7 @@ class BulkLoad:
             return timedelta(0)
         started = datetime.now().astimezone()
         if not self.state().index_is_valid:
-            self._database.run(lambda t: t.execute(_SQL["drop"]))
+            self._database.run(_drop)
             # The definition is PostgreSQL's own text of the index that migrations made.
             definition = cast("LiteralString", row["definition"])
             concurrently = sql.SQL(definition.replace("CREATE INDEX", "CREATE INDEX CONCURRENTLY", 1))  # type: ignore[arg-type]
@@ -77,3 +76,9 @@ class BulkLoad:
 
         self._database.run(tidy)
         return datetime.now().astimezone() - started
+
+
+def _drop(transaction: Transaction) -> None:
+    """Drop the index. Raises Overloaded when somebody, such as another build, does not let go of it."""
+    set_local(transaction, lock_timeout=_LOCK_TIMEOUT)
+    transaction.execute(_SQL["drop"])

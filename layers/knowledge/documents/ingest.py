@@ -9,11 +9,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from knowledge.db.connection import Transaction
 from knowledge.documents.fingerprint import Fingerprinted
 from knowledge.documents.store import DocumentStore, Stored
 from knowledge.documents.writer import ANY_WRITER, Writer
 from spot_sdk.documents import KnowledgeDocument, UpsertOutcome, UpsertResult, UpsertStatus
-from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, Problem
+from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, InvalidRequest, Problem
 
 if TYPE_CHECKING:
     from pgvector import Vector as PgVector
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class Prepared:
     """A batch that is ready to be written: what changed with its vectors, and what could not be embedded."""
 
-    documents: Sequence[KnowledgeDocument]
+    offered: Sequence[Fingerprinted]
     entries: list[tuple[Fingerprinted, Vector | PgVector]]
     refused: dict[str, EmbeddingFailed]
     embedded: int
@@ -33,7 +34,7 @@ class Prepared:
 
     @property
     def ids(self) -> list[str]:
-        return [document.id for document in self.documents]
+        return [entry.document.id for entry in self.offered]
 
     def result(self, written: dict[str, bool]) -> UpsertResult:
         """What became of each document, in order, when the store has ``written`` these (id -> created)."""
@@ -57,6 +58,10 @@ class Restored:
 _NO_VECTORS: Mapping[bytes, Vector] = MappingProxyType({})
 
 
+class _Overtaken(Exception):
+    """What was unchanged when it was compared has changed before it could be kept; the transaction is rolled back."""
+
+
 class Ingestion:
     """Writes batches of documents, embedding what the store does not know yet."""
 
@@ -78,25 +83,47 @@ class Ingestion:
         return prepared.result(written)
 
     def replace_children(
-        self, parent_id: str, documents: Sequence[KnowledgeDocument], *, writer: Writer = ANY_WRITER
+        self,
+        parent_id: str,
+        documents: Sequence[KnowledgeDocument],
+        source: str | None = None,
+        *,
+        writer: Writer = ANY_WRITER,
     ) -> UpsertResult:
-        """Make ``documents`` the only ones with this parent, in one transaction.
+        """Make ``documents`` the only ones that their source has with this parent, in one transaction.
 
-        Raises InvalidDocument when one has another parent, EmbeddingFailed when one cannot be embedded (nothing is
-        changed then: a page is whole or as it was), and what ``upsert`` raises.
+        ``source`` says whose children go when there are no documents. Replacements of one parent wait for each other,
+        and one that was overtaken while it embedded begins anew.
+
+        Raises InvalidDocument when one has another parent or another source than the rest, InvalidRequest when there is
+        no source, EmbeddingFailed when one cannot be embedded (nothing is changed then: a page is whole or as it was),
+        and what ``upsert`` raises.
         """
         _refuse_other_parents(parent_id, documents)
+        source = _one_source(documents, source if source is not None else writer.source)
+        writer.refuse_source(source)
+        while True:
+            try:
+                return self._replace_children(parent_id, documents, source, writer)
+            except _Overtaken:
+                continue
+
+    def _replace_children(
+        self, parent_id: str, documents: Sequence[KnowledgeDocument], source: str, writer: Writer
+    ) -> UpsertResult:
         prepared = self.prepare(documents, writer)
         for failure in prepared.refused.values():
             raise failure
-        written = self._store.upsert(
-            prepared.entries,
-            writer=writer,
-            after=lambda transaction, _: self._store.delete_other_children(
-                transaction, parent_id, prepared.ids, writer
-            ),
-        )
-        return prepared.result(written)
+
+        def before(transaction: Transaction) -> None:
+            self._store.hold_parent(transaction, source, parent_id)
+
+        def after(transaction: Transaction, _: dict[str, bool]) -> None:
+            self._store.delete_other_children(transaction, parent_id, source, keep=prepared.ids)
+            if not self._store.holds(transaction, prepared.offered):
+                raise _Overtaken
+
+        return prepared.result(self._store.upsert(prepared.entries, writer=writer, before=before, after=after))
 
     def restore(self, archived: Sequence[Restored]) -> UpsertResult:
         """Store a batch from an archive, as ``upsert`` does; documents keep their moments.
@@ -139,7 +166,7 @@ class Ingestion:
         ]
         refused = {id_: vector for id_, vector in found.items() if isinstance(vector, EmbeddingFailed)}
         return Prepared(
-            documents,
+            offered,
             entries,
             refused,
             embedded=len(new) - len(refused),
@@ -167,6 +194,16 @@ def _refuse_other_parents(parent_id: str, documents: Sequence[KnowledgeDocument]
                 for document in strangers
             ],
         )
+
+
+def _one_source(documents: Sequence[KnowledgeDocument], otherwise: str | None) -> str:
+    """The source of all the documents, or the one given when there is none."""
+    sources = {document.source for document in documents}
+    if len(sources) > 1:
+        raise InvalidDocument(f"a page's chunks have one source, and these have {len(sources)}; nothing was changed")
+    if not sources and otherwise is None:
+        raise InvalidRequest("say whose children are to go: there are no documents to tell the source")
+    return sources.pop() if sources else (otherwise or "")
 
 
 def _is_same(stored: Stored | None) -> bool:

@@ -68,11 +68,22 @@ ORDER BY id
 -- Remove the children of one parent that are not among those just written.
 WITH doomed AS (
     SELECT id FROM knowledge_documents
-    WHERE parent_id = %(parent_id)s AND NOT id = ANY (%(ids)s::text[])
-      AND (%(source)s::text IS NULL OR source = %(source)s)
+    WHERE parent_id = %(parent_id)s AND source = %(source)s AND NOT id = ANY (%(ids)s::text[])
     ORDER BY id FOR UPDATE
 )
 DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
+
+-- hold_parent --
+-- One replacement at a time of one source's children of one parent.
+SELECT pg_advisory_xact_lock(hashtextextended(%(source)s || chr(10) || %(parent_id)s, 0))
+
+-- lock_same --
+-- Which of these documents are stored just as offered; they stay so until the transaction ends.
+SELECT stored.id
+FROM unnest(%(ids)s::text[], %(row_hashes)s::bytea[]) AS offered (id, row_hash)
+JOIN knowledge_documents AS stored USING (id, row_hash)
+ORDER BY stored.id
+FOR SHARE OF stored
 
 -- count_unseen --
 -- Of one source's documents: all, and those that a run has not seen and nobody wrote since it began.

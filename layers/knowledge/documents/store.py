@@ -99,11 +99,7 @@ class DocumentStore:
             self._hold_model(transaction, "hold_for_reading")
             rows = transaction.execute(
                 _SQL["compare"],
-                {
-                    "ids": [entry.document.id for entry in offered],
-                    "content_hashes": [entry.content_hash for entry in offered],
-                    "row_hashes": [entry.row_hash for entry in offered],
-                },
+                _keys(offered),
             )
             return {row["id"]: Stored(row["same_row"], row["embedding"]) for row in rows}
 
@@ -169,13 +165,20 @@ class DocumentStore:
 
         return self._database.run(work)
 
-    def delete_other_children(
-        self, transaction: Transaction, parent_id: str, keep: Sequence[str], writer: Writer = ANY_WRITER
-    ) -> int:
-        """Remove the children of a parent except ``keep``; returns how many."""
+    def hold_parent(self, transaction: Transaction, source: str, parent_id: str) -> None:
+        """Let no other replacement of this source's children of a parent begin before this transaction ends."""
+        transaction.execute(_SQL["hold_parent"], {"source": source, "parent_id": parent_id})
+
+    def delete_other_children(self, transaction: Transaction, parent_id: str, source: str, keep: Sequence[str]) -> int:
+        """Remove a source's children of a parent except ``keep``; returns how many."""
         return transaction.execute(
-            _SQL["delete_other_children"], {"parent_id": parent_id, "ids": list(keep), "source": writer.source}
+            _SQL["delete_other_children"], {"parent_id": parent_id, "ids": list(keep), "source": source}
         ).rowcount
+
+    def holds(self, transaction: Transaction, offered: Sequence[Fingerprinted]) -> bool:
+        """True when every document is stored just as offered, and stays so to the end of the transaction."""
+        rows = transaction.execute(_SQL["lock_same"], _keys(offered)).fetchall()
+        return len(rows) == len(offered)
 
     def count_unseen(self, transaction: Transaction, run_id: int, source: str, since: datetime) -> Unseen:
         """Of one source's documents: all, those a run saw, and those it did not and nobody wrote since."""
@@ -193,9 +196,7 @@ class DocumentStore:
             lambda transaction: transaction.execute(_SQL["delete_expired"], {"limit": limit}).rowcount
         )
 
-    def nearest(
-        self, vector: Vector, expression: TagExpression | None, top_k: int, *, timeout_s: float | None = None
-    ) -> Neighbours[KnowledgeDocument]:
+    def nearest(self, vector: Vector, expression: TagExpression | None, top_k: int) -> Neighbours[KnowledgeDocument]:
         """The ``top_k`` live documents that ``expression`` admits and whose vectors are closest, best first.
 
         ``score`` is the cosine similarity clamped to [0, 1]; equal scores are in id order.
@@ -205,7 +206,7 @@ class DocumentStore:
             self._hold_model(transaction, "hold_for_reading")
             return nearest(_BoundSearch(transaction, _as_pgvector(vector), tag_filter(expression)), top_k)
 
-        return self._database.run(work, timeout_s=timeout_s)
+        return self._database.run(work)
 
     def stats(self, tags: Sequence[str]) -> Stats:
         """Counts over the live documents, with one line for each of ``tags`` and each source."""
@@ -273,13 +274,21 @@ class _BoundSearch:
         return self._transaction.execute(query, {"vector": self._vector, **self._tags.parameters, **parameters})
 
 
+def _keys(offered: Sequence[Fingerprinted]) -> dict[str, Any]:
+    return {
+        "ids": [entry.document.id for entry in offered],
+        "content_hashes": [entry.content_hash for entry in offered],
+        "row_hashes": [entry.row_hash for entry in offered],
+    }
+
+
 def _refuse_takeover(foreign: Sequence[dict[str, Any]]) -> None:
     """Raise Forbidden when documents are stored under another source; the transaction is rolled back with it."""
     if foreign:
         raise Forbidden(
             f"{len(foreign)} of these documents belong to another source; nothing was changed",
             problems=[
-                Problem(document=row["id"], field="source", message=f"belongs to {row['source']!r}") for row in foreign
+                Problem(document=row["id"], field="source", message="belongs to another source") for row in foreign
             ],
         )
 

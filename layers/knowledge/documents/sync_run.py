@@ -43,7 +43,7 @@ class SourceSync:
             run_id = runs.start(transaction, lease, "client")
             return SyncRunStarted(run=SyncRunRef(id=run_id, fence=lease.fence), lease_s=int(LEASE.total_seconds()))
 
-        return self._database.run(work)
+        return self._database.run(work, repeat_after_loss=False)
 
     def upsert(
         self, run: SyncRunRef, documents: Sequence[KnowledgeDocument], *, writer: Writer = ANY_WRITER
@@ -89,7 +89,8 @@ class SourceSync:
             record, lease = self._live_run(transaction, run, writer)
             source = _source_of(lease)
             missing = self._store.count_unseen(transaction, run.id, source, record.started_at)
-            reason = _why_held(missing.unseen, missing.total, missing.seen, limits)
+            there_before = missing.total - record.created  # a guard must not be outweighed by what the run brought
+            reason = _why_held(missing.unseen, there_before, missing.seen, limits)
             leases.release(transaction, lease)
             if reason:
                 error = f"{reason}; nothing was removed. If it is right: `knowledge runs confirm {run.id}`"
@@ -104,11 +105,10 @@ class SourceSync:
 
         def work(transaction: Transaction) -> SyncRunRecord:
             record, lease = runs.get(transaction, run_id)
-            if not record.held:
-                raise NotFound(f"sync run {run_id} holds no removals back")
-            later = runs.latest(transaction, record.name, 1)[0]
-            if later.id != run_id:
-                raise Conflict(f"run {later.id} of {record.name} came after run {run_id}; confirm that one if it asks")
+            if not record.held or not record.name.startswith(_PREFIX):
+                raise NotFound(f"sync run {run_id} is none of a source that holds removals back")
+            if not leases.is_latest(transaction, lease):
+                raise Conflict(f"a later run of {record.name} came after run {run_id}; confirm that one if it asks")
             source = _source_of(lease)
             removed = self._store.delete_unseen(transaction, run_id, source, record.started_at)
             return runs.finish(transaction, run_id, "succeeded", from_status="partial", removed=removed)

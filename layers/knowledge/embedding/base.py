@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from spot_sdk.documents import EmbeddingModel
 from spot_sdk.errors import EmbeddingFailed
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector = NDArray[np.float32]
-    """One embedding: shape ``(dimensions,)``, float32, unit length."""
+Vector = list[float]
+"""One embedding: as many numbers as the model has dimensions, each exact in float32, together of unit length."""
 
 
 class Embedder(Protocol):
@@ -29,7 +25,7 @@ class Embedder(Protocol):
     def model(self) -> EmbeddingModel: ...
 
     def embed(self, text: str) -> Vector:
-        """The vector of one text, ``(dimensions,) float32``."""
+        """The vector of one text."""
         ...
 
     def embed_batch(self, texts: Sequence[str]) -> list[Vector | EmbeddingFailed]:

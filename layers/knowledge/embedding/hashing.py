@@ -48,7 +48,7 @@ MODEL = EmbeddingModel(
 
 
 class HashEmbedder(WindowedEmbedder[str]):
-    """``kl-hash-embed`` 1, an Embedder without dependencies (numpy only carries the result).
+    """``kl-hash-embed`` 1, an Embedder without dependencies.
 
     Raises EmbeddingFailed for a text of blanks only. It has no window, so no text is over it.
     """

@@ -95,7 +95,7 @@ class WindowedEmbedder(ABC, Generic[Window]):
         """A unit vector, or the reason why there is none, for each window, in order; raises EmbedderUnavailable."""
 
     def embed(self, text: str) -> Vector:
-        """The vector of one text, ``(dimensions,) float32``; raises EmbeddingFailed and EmbedderUnavailable."""
+        """The vector of one text; raises EmbeddingFailed and EmbedderUnavailable."""
         [vector] = self.embed_batch([text])
         if isinstance(vector, EmbeddingFailed):
             raise vector

@@ -33,19 +33,37 @@ class DuplicateSlot(Exception):
 
 def claim(transaction: Transaction, name: str, ttl: timedelta, slot: datetime | None = None) -> Lease:
     """Take the lease, or raise SyncRunning when another holds it, DuplicateSlot when ``slot`` was claimed before."""
-    row = transaction.execute(_SQL["claim_lease"], {"name": name, "ttl": ttl, "slot": slot}).fetchone()
-    if row is not None:
-        return Lease(name, row["fence"], row["taken_over"])
-    state = transaction.execute(_SQL["lease_state"], {"name": name}).fetchone()
-    if state is not None and not state["held"] and slot is not None:
-        raise DuplicateSlot(f"{name} was run for {slot.isoformat()} already")
-    raise SyncRunning(f"{name} is being synced now")
+    while True:
+        row = transaction.execute(_SQL["claim_lease"], {"name": name, "ttl": ttl, "slot": slot}).fetchone()
+        if row is not None:
+            return Lease(name, row["fence"], row["taken_over"])
+        state = transaction.execute(_SQL["lease_state"], {"name": name}).fetchone()
+        if state is not None and slot is not None and state["slot"] is not None and state["slot"] >= slot:
+            raise DuplicateSlot(f"{name} was run for {slot.isoformat()} already")
+        if state is not None and state["held"]:
+            raise SyncRunning(f"{name} is being synced now")
+        # It was given back between the two statements: claim again.
 
 
 def renew(transaction: Transaction, lease: Lease, ttl: timedelta) -> None:
     """Prolong the lease, keeping it until this transaction ends; raises StaleRun when it is another's by now."""
     if not transaction.execute(_SQL["renew_lease"], {"name": lease.name, "fence": lease.fence, "ttl": ttl}).rowcount:
         raise StaleRun(f"{lease.name} was taken over, or this run has ended; nothing was written")
+
+
+def is_latest(transaction: Transaction, lease: Lease) -> bool:
+    """True when nobody has claimed the lease since, and nobody will before this transaction ends."""
+    row = transaction.execute(_SQL["hold_lease"], {"name": lease.name}).fetchone()
+    return row is not None and row["fence"] == lease.fence
+
+
+def advance(transaction: Transaction, lease: Lease, ttl: timedelta) -> Lease:
+    """Prolong the lease under a new fence: of two that carry the old one, the first goes on and the other is stale."""
+    parameters = {"name": lease.name, "fence": lease.fence, "ttl": ttl}
+    row = transaction.execute(_SQL["advance_lease"], parameters).fetchone()
+    if row is None:
+        raise StaleRun(f"{lease.name} was taken over, or goes on elsewhere")
+    return Lease(lease.name, row["fence"])
 
 
 def release(transaction: Transaction, lease: Lease) -> None:

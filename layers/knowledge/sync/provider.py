@@ -16,14 +16,30 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from knowledge.sync.config import Provider
 
 MAX_ANSWER_BYTES = 64 * 1024
+MAX_MESSAGE_LENGTH = 2_000
 _CONNECT_TIMEOUT_S = 5.0
 _STOP_POLL_S = 0.5
 _METADATA = {ipaddress.ip_address("fd00:ec2::254"), ipaddress.ip_address("100.100.100.200")}
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _plain(text: str) -> str:
+    """A text without what PostgreSQL cannot store."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _short(text: Any) -> Any:
+    return _plain(text)[:MAX_MESSAGE_LENGTH] if isinstance(text, str) else text
+
 
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Resolve = Callable[[str, int], Iterable[str]]
@@ -42,7 +58,7 @@ class ProviderAnswer(BaseModel):
     removed: Count = 0
     held: Count = 0
     upserted: Count = 0
-    message: Annotated[str, Field(max_length=2_000)] = ""
+    message: Annotated[str, BeforeValidator(_short)] = ""
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -102,12 +118,21 @@ def _safe_address(host: str, port: int, resolve: Resolve) -> str:
     except (OSError, ValueError) as error:
         raise ProviderFailed(f"the host {host!r} has no address: {error}") from error
     for address in addresses:
-        plain = getattr(address, "ipv4_mapped", None) or address
+        plain = _unwrapped(address)
         if plain.is_link_local or plain.is_multicast or plain.is_unspecified or plain in _METADATA:
             raise ProviderFailed(f"the host {host!r} has the address {plain}, which is never called")
     if not addresses:
         raise ProviderFailed(f"the host {host!r} has no address")
     return str(addresses[0])
+
+
+def _unwrapped(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one stands for (mapped, 6to4, Teredo, NAT64, compatible), else the address."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
 
 
 async def _exchange(
@@ -160,5 +185,5 @@ def _reason(said: Any) -> str:
     if isinstance(said, dict):
         for name in ("error", "detail", "message", "title"):
             if isinstance(said.get(name), str):
-                return f": {' '.join(said[name].split())[:500]}"
+                return f": {' '.join(_plain(said[name]).split())[:500]}"
     return ""

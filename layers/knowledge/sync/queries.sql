@@ -18,6 +18,20 @@ SELECT expires_at > clock_timestamp() AS held, slot FROM knowledge_leases WHERE 
 UPDATE knowledge_leases SET expires_at = clock_timestamp() + %(ttl)s
 WHERE name = %(name)s AND fence = %(fence)s AND expires_at > '-infinity'
 
+-- hold_lease --
+-- Keep anybody from claiming a lease before this transaction ends, and see its fence.
+SELECT fence FROM knowledge_leases WHERE name = %(name)s FOR UPDATE
+
+-- advance_lease --
+-- Go on under a new fence, so that whoever else carries the old one is refused.
+UPDATE knowledge_leases SET fence = fence + 1, expires_at = clock_timestamp() + %(ttl)s
+WHERE name = %(name)s AND fence = %(fence)s AND expires_at > '-infinity'
+RETURNING fence
+
+-- set_fence --
+-- The run goes on under the lease's new fence.
+UPDATE knowledge_sync_runs SET fence = %(fence)s WHERE id = %(run_id)s AND status = 'running'
+
 -- release_lease --
 -- Give a lease back.
 UPDATE knowledge_leases SET expires_at = '-infinity' WHERE name = %(name)s AND fence = %(fence)s

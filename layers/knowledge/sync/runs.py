@@ -37,6 +37,11 @@ def record_skip(transaction: Transaction, name: str, trigger: SyncTrigger, slot:
     return row["id"]
 
 
+def go_on_under(transaction: Transaction, run_id: int, lease: Lease) -> None:
+    """Note that a run goes on under this lease's fence."""
+    transaction.execute(_SQL["set_fence"], {"run_id": run_id, "fence": lease.fence})
+
+
 def add_counts(transaction: Transaction, run_id: int, *, created: int, updated: int, unchanged: int) -> None:
     """Add what one batch did to a live run."""
     transaction.execute(

@@ -59,7 +59,7 @@ class ProviderSync:
             lease = leases.claim(transaction, _PREFIX + provider_id, LEASE, slot)
             return ProviderRun(provider_id, runs.start(transaction, lease, trigger, slot), lease)
 
-        return self._database.run(work)
+        return self._database.run(work, repeat_after_loss=False)
 
     def run_scheduled(self, provider_id: str, slot: datetime, time_left_s: float) -> SyncRunRecord | None:
         """What a scheduled event asks for; None when the same event was delivered before.
@@ -81,7 +81,29 @@ class ProviderSync:
         return self.carry_on(run, time_left_s)
 
     def carry_on(self, run: ProviderRun, time_left_s: float) -> SyncRunRecord:
-        """Call the provider and record how it went. Raises StaleRun when another run took this one's place."""
+        """Call the provider and record how it went.
+
+        Raises StaleRun when the run goes on elsewhere, has ended or was taken over; the provider is not called then.
+        Whatever else goes wrong is recorded as a failed run, and raised.
+        """
+        run = self._take_up(run)
+        try:
+            return self._call_and_record(run, time_left_s)
+        except StaleRun:
+            raise
+        except Exception as error:
+            self._finish(run, "failed", error=f"{run.provider_id}: broken off by {type(error).__name__}")
+            raise
+
+    def _take_up(self, run: ProviderRun) -> ProviderRun:
+        def work(transaction: Transaction) -> ProviderRun:
+            lease = leases.advance(transaction, run.lease, LEASE)
+            runs.go_on_under(transaction, run.run_id, lease)
+            return ProviderRun(run.provider_id, run.run_id, lease)
+
+        return self._database.run(work, repeat_after_loss=False)
+
+    def _call_and_record(self, run: ProviderRun, time_left_s: float) -> SyncRunRecord:
         provider = self._provider(run.provider_id)
         timeout_s = min(provider.sync_timeout_ms / 1000, time_left_s)
         with _Heartbeat(lambda: self._renew(run.lease), LEASE / 3) as heartbeat:

@@ -39,7 +39,7 @@ def embedder(server: ModelServer) -> Iterator[OllamaEmbedder]:
     running.close()
 
 
-def right(text: str) -> np.ndarray:
+def right(text: str) -> list[float]:
     return unit(embedding(text), DIMENSIONS)
 
 
@@ -171,8 +171,8 @@ def test_a_bad_window_costs_its_text(server: ModelServer, embedder: OllamaEmbedd
         ([math.nan] + [1.0] * 7, "not finite"),
         ([math.inf] + [1.0] * 7, "not finite"),
         ([0] * 8, "zero in every dimension"),
-        ([1.0] * 7, r"shape \(7,\), not \(8,\)"),
-        ([], r"shape \(0,\), not \(8,\)"),
+        ([1.0] * 7, "7 numbers, not 8"),
+        ([], "0 numbers, not 8"),
         (["1"] * 8, "not a list of numbers"),
         ([None] * 8, "not a list of numbers"),
         ("text", "not a list of numbers"),

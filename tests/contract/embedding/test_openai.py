@@ -58,7 +58,7 @@ def test_a_model_that_can_be_shortened_is_asked_for_its_dimensions(
 ) -> None:
     embedder = openai(server.url, **settings)
     assert embedder.model.dimensions == asked
-    assert embedder.embed("text").shape == (asked,)
+    assert len(embedder.embed("text")) == asked
     assert server.requests[0].body["dimensions"] == asked
     embedder.close()
 

@@ -124,6 +124,11 @@ class TestStats:
     def test_json(self, knowledge: Knowledge, two_documents: FakeKnowledgeClient) -> None:
         assert json.loads(knowledge("stats", "--json").out)["documents"] == 2
 
+    def test_names_are_no_markup(self, knowledge: Knowledge, store: FakeKnowledgeClient) -> None:
+        asyncio.run(store.upsert(KnowledgeDocument(id="a", content="One", source="[red]team[/red] :key:")))
+
+        assert "[red]team[/red] :key:" in knowledge("stats").out
+
     def test_an_empty_store(self, knowledge: Knowledge, store: FakeKnowledgeClient) -> None:
         assert knowledge("stats").out == "0 documents, updated never\n"
 

@@ -42,7 +42,7 @@ def test_it_ranks_the_document_that_answers_first(minilm: Embedder) -> None:
 
 def test_a_known_similarity(minilm: Embedder) -> None:
     """Pins the whole path: tokens, model, pooling, length."""
-    similarity = minilm.embed("This is an example sentence") @ minilm.embed("Each sentence is converted")
+    similarity = np.dot(minilm.embed("This is an example sentence"), minilm.embed("Each sentence is converted"))
     assert similarity == pytest.approx(0.405, abs=0.002)
 
 
@@ -77,15 +77,14 @@ def test_the_window_is_counted_in_tokens(minilm: Embedder, words: int, over: boo
 def test_the_end_of_a_long_text_counts(minilm: Embedder) -> None:
     ending = LONG + "Sourdough bread needs a day of rest."
     question = minilm.embed("How long does bread dough rest?")
-    assert question @ minilm.embed(ending) > question @ minilm.embed(LONG)
+    assert np.dot(question, minilm.embed(ending)) > np.dot(question, minilm.embed(LONG))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=2000))
 def test_every_text_has_a_unit_vector(minilm: Embedder, text: str) -> None:
     vector = minilm.embed(text)
-    assert vector.shape == (MODEL.dimensions,)
-    assert vector.dtype == np.float32
+    assert len(vector) == MODEL.dimensions
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import math
+from array import array
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +14,9 @@ from spot_sdk.errors import EmbeddingFailed
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3).filter(any))
 def test_any_finite_direction_becomes_a_unit_vector(values: list[float]) -> None:
     vector = unit(values, 3)
-    assert vector.dtype == np.float32
-    assert vector.shape == (3,)
-    assert np.linalg.norm(vector.astype(np.float64)) == pytest.approx(1, abs=1e-6)
+    assert vector == array("f", vector).tolist()
+    assert len(vector) == 3
+    assert math.hypot(*vector) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,10 @@ def test_any_finite_direction_becomes_a_unit_vector(values: list[float]) -> None
         ([1.0, math.inf], "not finite"),
         ([1.0, None], "not a list of numbers"),
         ([0.0, -0.0], "zero in every dimension"),
-        ([1.0], r"shape \(1,\), not \(2,\)"),
-        ([1.0, 2.0, 3.0], r"shape \(3,\), not \(2,\)"),
-        ([[1.0, 2.0]], r"shape \(1, 2\)"),
+        ([1.0], "1 numbers, not 2"),
+        ([1.0, 2.0, 3.0], "3 numbers, not 2"),
+        ([[1.0, 2.0]], "not a list of numbers"),
+        ([True, False], "not a list of numbers"),
         ([[1.0], [1.0, 2.0]], "not a list of numbers"),
         (["1", "2"], "not a list of numbers"),
         ([1, 10**400], "not a list of numbers"),

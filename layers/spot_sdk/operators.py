@@ -14,6 +14,7 @@ from spot_sdk.connection import StoreConnection
 from spot_sdk.retrying import RetryPolicy
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
 
+_KEYS_PATH = "/api/v1/keys"
 _PROVIDERS_PATH = "/api/v1/plugins/context_provider"
 
 
@@ -61,16 +62,19 @@ class OperatorClient:
 
     async def keys(self) -> list[KeyRecord]:
         """The keys that were issued, without the keys themselves."""
-        return (await self._connection.call(Keys, "GET", "/keys")).keys
+        return (await self._connection.call(Keys, "GET", _KEYS_PATH, above_api=True)).keys
 
     async def issue_key(self, request: IssueKey) -> IssuedKey:
         """A new key; for a name that has one, its successor."""
         body = request.model_dump_json().encode()
-        return await self._connection.call(IssuedKey, "POST", "/keys", body=body, is_repeatable=False)
+        return await self._connection.call(
+            IssuedKey, "POST", _KEYS_PATH, body=body, above_api=True, is_repeatable=False
+        )
 
     async def revoke_key(self, name: str) -> None:
         """Make every key of a name invalid. Raises NotFound."""
-        await self._connection.call(RootModel[None], "DELETE", f"/keys/{quote(name, safe='')}", is_repeatable=False)
+        path = f"{_KEYS_PATH}/{quote(name, safe='')}"
+        await self._connection.call(RootModel[None], "DELETE", path, above_api=True, is_repeatable=False)
 
 
 def _sync_path(provider_id: str) -> str:
