@@ -14,12 +14,14 @@ from typing import Annotated
 import typer
 
 from cli.company import Company
+from cli.exits import describe
 from cli.output import note, results
 from cli.query import print_answer
 from local.settings import LocalSettings
 from local.stack import RunningStack, run_stack
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import KnowledgeDocument
+from spot_sdk.errors import KnowledgeError
 
 QUESTION = "Who may approve a payment to a new bank account?"
 TAGS = "policy+finance"
@@ -46,8 +48,11 @@ def up(
 
     def on_ready(stack: RunningStack) -> None:
         if company is not None:
-            company.sync(stack, steps)
-            _ask_first_question(stack)
+            try:
+                company.sync(stack, steps)
+                _ask_first_question(stack)
+            except KnowledgeError as error:  # the store is there all the same
+                note(f"The example company is not all there: {describe(error)}\n")
         _tell_where_things_are(stack)
         note("Ctrl-C stops everything; the data stays.")
 
