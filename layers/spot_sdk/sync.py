@@ -70,7 +70,7 @@ class HeartbeatSyncRun(_Body):
 class ReplaceChildren(_Body):
     """Body of ``POST /replace-children``: of this source, these documents and no others have this parent.
 
-    ``source`` is needed only without documents, whose source it is otherwise.
+    ``source`` says whose children go when there are no documents; with documents it is theirs.
     """
 
     parent_id: DocumentId

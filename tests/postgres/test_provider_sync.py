@@ -16,9 +16,9 @@ from knowledge.db.connection import Database
 from knowledge.sync import trigger
 from knowledge.sync.config import SpotConfig
 from knowledge.sync.leases import DuplicateSlot
-from knowledge.sync.provider import ProviderFailed, call_provider
+from knowledge.sync.provider import ProviderAnswer, ProviderFailed, call_provider
 from knowledge.sync.trigger import ProviderSync
-from spot_sdk.errors import NotFound, SyncRunning
+from spot_sdk.errors import NotFound, StaleRun, SyncRunning
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -158,6 +158,7 @@ def hang_up(handler: BaseHTTPRequestHandler) -> None:
         (raw(200, b"<html>hello"), "not a JSON object"),
         (raw(200, b"[" * 50_000), "not a JSON object"),
         (raw(200, b"[1]"), "not a JSON object"),
+        (say({"error": "a\0b"}, 500), "500: ab"),
         (say({"created": -1}), "created"),
         (say({"created": "many"}), "created"),
         (say({"created": 10**12}), "created"),
@@ -255,10 +256,34 @@ def test_a_frozen_holder_that_wakes_records_nothing(
     monkeypatch.undo()
     live = sync.begin("wiki", "manual")
     endpoint.answer = say({"created": 7})
-    record = sync.carry_on(frozen, 60)
-    assert (record.status, record.created) == ("failed", 0)
-    assert sync.latest("wiki")[0].status == "running"
+    with pytest.raises(StaleRun):
+        sync.carry_on(frozen, 60)
+    assert endpoint.requests == []
+    running, failed = sync.latest("wiki")
+    assert (running.status, failed.status, failed.created) == ("running", "failed", 0)
     assert sync.carry_on(live, 60).created == 7
+
+
+def test_a_manual_event_delivered_twice_calls_the_provider_once(sync: ProviderSync, endpoint: Endpoint) -> None:
+    run = sync.begin("wiki", "manual")
+    assert sync.carry_on(run, 60).status == "succeeded"
+    with pytest.raises(StaleRun):
+        sync.carry_on(run, 60)
+    assert len(endpoint.requests) == 1
+
+
+def test_whatever_breaks_beside_the_provider_is_a_failed_run(database: Database, endpoint: Endpoint) -> None:
+    settings = config(endpoint.port)
+
+    def broken(*_: object) -> ProviderAnswer:
+        raise RuntimeError("the secret cannot be read")
+
+    sync = ProviderSync(database, lambda: settings, broken)
+    with pytest.raises(RuntimeError):
+        sync.run_scheduled("wiki", NOON, 60)
+    record = sync.latest("wiki")[0]
+    assert record.status == "failed"
+    assert "RuntimeError" in record.error
 
 
 def test_a_live_run_keeps_its_lease_longer_than_its_length(
@@ -292,7 +317,16 @@ def test_a_provider_that_is_not_configured_or_not_enabled_is_not_found(sync: Pro
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "fe80::1", "0.0.0.0", "224.0.0.1"]
+    "address",
+    [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "fd00:ec2::254",
+        "fe80::1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "64:ff9b::a9fe:a9fe",
+    ],
 )
 def test_metadata_and_link_local_addresses_are_never_called(address: str) -> None:
     provider = config(80).providers["wiki"]

@@ -80,6 +80,15 @@ def test_a_held_removal_is_not_confirmed_after_a_later_run(source_sync: SourceSy
     assert stored(database) == set(everyone)
 
 
+def test_what_a_run_brings_does_not_outweigh_what_it_would_remove(source_sync: SourceSync, database: Database) -> None:
+    """A source that changes its scheme of ids offers many new documents, and all the old ones would go."""
+    old = [f"old{n:02d}" for n in range(20)]
+    run_with(source_sync, *old)
+    record = run_with(source_sync, *[f"new{n:03d}" for n in range(80)], limits=RemovalLimits())
+    assert (record.status, record.held) == ("partial", 20)
+    assert set(old) <= stored(database)
+
+
 def test_a_failed_run_removes_nothing(source_sync: SourceSync, database: Database) -> None:
     run_with(source_sync, "a", "b")
     run = source_sync.start("wiki").run

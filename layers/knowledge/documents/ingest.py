@@ -14,7 +14,7 @@ from knowledge.documents.fingerprint import Fingerprinted
 from knowledge.documents.store import DocumentStore, Stored
 from knowledge.documents.writer import ANY_WRITER, Writer
 from spot_sdk.documents import KnowledgeDocument, UpsertOutcome, UpsertResult, UpsertStatus
-from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, InvalidRequest, Problem
+from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, Problem
 
 if TYPE_CHECKING:
     from pgvector import Vector as PgVector
@@ -92,12 +92,11 @@ class Ingestion:
     ) -> UpsertResult:
         """Make ``documents`` the only ones that their source has with this parent, in one transaction.
 
-        ``source`` says whose children go when there are no documents. Replacements of one parent wait for each other,
+        ``source`` says whose children go when there are no documents ("" unless given). Replacements of one parent wait for each other,
         and one that was overtaken while it embedded begins anew.
 
-        Raises InvalidDocument when one has another parent or another source than the rest, InvalidRequest when there is
-        no source, EmbeddingFailed when one cannot be embedded (nothing is changed then: a page is whole or as it was),
-        and what ``upsert`` raises.
+        Raises InvalidDocument when one has another parent or another source than the rest, EmbeddingFailed when one
+        cannot be embedded (nothing is changed then: a page is whole or as it was), and what ``upsert`` raises.
         """
         _refuse_other_parents(parent_id, documents)
         source = _one_source(documents, source if source is not None else writer.source)
@@ -201,8 +200,6 @@ def _one_source(documents: Sequence[KnowledgeDocument], otherwise: str | None) -
     sources = {document.source for document in documents}
     if len(sources) > 1:
         raise InvalidDocument(f"a page's chunks have one source, and these have {len(sources)}; nothing was changed")
-    if not sources and otherwise is None:
-        raise InvalidRequest("say whose children are to go: there are no documents to tell the source")
     return sources.pop() if sources else (otherwise or "")
 
 
