@@ -66,11 +66,11 @@ Matrix = NDArray[np.float32]
 
 
 def first_window(windows: EmbeddedWindows) -> Matrix:
-    return np.stack(windows.vectors[:1])
+    return np.array(windows.vectors[:1], dtype=np.float32)
 
 
 def every_window(windows: EmbeddedWindows) -> Matrix:
-    return np.stack(windows.vectors)
+    return np.array(windows.vectors, dtype=np.float32)
 
 
 def mean_by_length(windows: EmbeddedWindows) -> Matrix:
@@ -84,21 +84,21 @@ def halving(windows: EmbeddedWindows) -> Matrix:
 
 def falling(windows: EmbeddedWindows) -> Matrix:
     """The n-th window counts by its length over the square root of n."""
-    return combined(windows)[np.newaxis]
-
-
-def as_stored(windows: EmbeddedWindows) -> Matrix:
-    """What an embedder returns: ``falling``, over a limited number of windows."""
-    return falling(EmbeddedWindows(spread(windows.vectors, MAX_WINDOWS), spread(windows.lengths, MAX_WINDOWS)))
+    return _mean(windows, [length / number**0.5 for number, length in enumerate(windows.lengths, start=1)])
 
 
 def first_as_much_as_the_rest(windows: EmbeddedWindows) -> Matrix:
-    first, *rest = windows.lengths
-    return _mean(windows, [max(first, sum(rest)), *rest])
+    return np.array([combined(windows)], dtype=np.float32)
+
+
+def as_stored(windows: EmbeddedWindows) -> Matrix:
+    """What an embedder returns: the same over a limited number of windows."""
+    taken = EmbeddedWindows(spread(windows.vectors, MAX_WINDOWS), spread(windows.lengths, MAX_WINDOWS))
+    return first_as_much_as_the_rest(taken)
 
 
 def _mean(windows: EmbeddedWindows, weights: Sequence[float]) -> Matrix:
-    mean = np.average(np.stack(windows.vectors), axis=0, weights=weights)
+    mean = np.average(windows.vectors, axis=0, weights=weights)
     return (mean / np.linalg.norm(mean))[np.newaxis].astype(np.float32)
 
 
@@ -107,8 +107,8 @@ RULES: dict[str, Callable[[EmbeddedWindows], Matrix]] = {
     "mean by length": mean_by_length,
     "weights 1/2^n": halving,
     "weights 1/√n": falling,
-    "weights 1/√n, 32 windows": as_stored,
     "first as much as the rest": first_as_much_as_the_rest,
+    "the same, 32 windows": as_stored,
     "a vector per window": every_window,
 }
 
@@ -215,10 +215,10 @@ class WindowCache:
         if row is None:
             return None
         lengths = json.loads(row[0])
-        return EmbeddedWindows(list(np.frombuffer(row[1], dtype="<f4").reshape(len(lengths), -1)), lengths)
+        return EmbeddedWindows(np.frombuffer(row[1], dtype="<f4").reshape(len(lengths), -1).tolist(), lengths)
 
     def _keep(self, text: str, windows: EmbeddedWindows) -> None:
-        vectors = np.stack(windows.vectors).astype("<f4").tobytes()
+        vectors = np.array(windows.vectors, dtype="<f4").tobytes()
         self._file.execute(
             "INSERT OR REPLACE INTO windows VALUES (?, ?, ?, ?)",
             (self._model, _digest(text), json.dumps(windows.lengths), vectors),

@@ -1,14 +1,13 @@
 """Texts longer than a model's window: cut into windows, embedded window by window, put together again.
 
 A model reads a limited number of tokens at once and drops the rest without a word. So every embedder here cuts a long
-text into windows that overlap a little and takes the mean of their vectors, in which the n-th window counts by its
-length over the square root of n: what a text is about stands at its beginning, but not only there. The rule was chosen
-by measurement (docs/adr/0005).
+text into windows that overlap a little and takes the mean of their vectors, in which the first window counts as much as
+all others together: what a text is about stands at its beginning, but not only there. The rule was chosen by
+measurement (docs/adr/0005).
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -74,9 +73,9 @@ class EmbeddedWindows(NamedTuple):
 
 
 def combined(windows: EmbeddedWindows) -> Vector:
-    """The one vector of a text: the mean of its windows, the n-th by its length over the square root of n."""
-    weights = [max(1, length) / math.sqrt(number) for number, length in enumerate(windows.lengths, start=1)]
-    return weighted_mean(windows.vectors, weights)
+    """The one vector of a text: the mean of its windows by their lengths, the first counting as much as the rest."""
+    first, *rest = windows.lengths
+    return weighted_mean(windows.vectors, [max(1, first, sum(rest)), *rest])
 
 
 class WindowedEmbedder(ABC, Generic[Window]):
