@@ -136,6 +136,8 @@ def ingest(
     """
     if base is not None and path.is_dir():
         raise typer.BadParameter("is for one file; a folder is its own base", param_hint="--base")
+    if not path.is_dir() and not path.is_file():
+        raise typer.BadParameter(f"{path} is neither a folder nor a regular file", param_hint="PATH")
     root = path if path.is_dir() else base or path.parent
 
     async def work(client: KnowledgeClient) -> IngestSummary:

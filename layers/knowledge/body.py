@@ -49,6 +49,8 @@ def _unpack(body: bytes, content_encoding: str | None) -> bytes:
                 raise PayloadTooLarge(f"the body unpacks to more than {MAX_BODY_BYTES} bytes")
             if not unpacker.eof:
                 raise MalformedRequest("the gzip body ends too early")
+            if unpacker.unused_data:
+                raise MalformedRequest("something follows the gzip body")
             return unpacked
         case other:
             raise MalformedRequest(f"Content-Encoding {other!r} is not understood; send identity or gzip")

@@ -16,6 +16,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from aws_lambda_powertools.utilities.data_classes.common import CaseInsensitiveDict
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, ValidationError
 
@@ -47,6 +48,14 @@ _CORRELATION_ID = re.compile(r"[\w.:@/+=-]{1,128}")
 
 class Request(APIGatewayProxyEventV2):
     """A payload 2.0 event of an HTTP API or a Function URL."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers; Powertools compares media types by letter, so their case is folded."""
+        headers = CaseInsensitiveDict(self.get("headers"))
+        if "content-type" in headers:
+            headers["content-type"] = headers["content-type"].lower()
+        return headers
 
     @cached_property
     def json_body(self) -> Any:

@@ -65,9 +65,13 @@ def _tag(text: str) -> str:
 
 def _in_utc(moment: datetime) -> datetime:
     """The same moment in UTC, which a moment without a zone is taken for; refused where calendars end."""
-    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+    try:
+        in_utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        in_utc = None
+    if in_utc is None or not _FIRST_YEAR <= in_utc.year <= _LAST_YEAR:
         raise ValueError(f"the year must be from {_FIRST_YEAR} to {_LAST_YEAR}; leave it out for never")
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return in_utc
 
 
 Text = Annotated[str, AfterValidator(_storable)]
@@ -92,6 +96,8 @@ def _check_json(value: Any, depth: int = 0) -> None:
         case float():
             if not math.isfinite(value):
                 raise ValueError(f"{value} is not a JSON number")
+            if value.is_integer() and not -(2**63) <= value < 2**63:  # the database gives it back as an integer
+                raise ValueError(f"{value} is a whole number beyond 64 bits")
         case dict():
             for key, item in value.items():
                 if not isinstance(key, str):
@@ -140,6 +146,8 @@ class KnowledgeDocument(BaseModel):
         parent = metadata.get("parent_id")
         if parent is not None and not (isinstance(parent, str) and 0 < len(parent) <= MAX_ID_LENGTH):
             raise ValueError(f"parent_id must be a string of 1 to {MAX_ID_LENGTH} characters")
+        if parent is not None:
+            _one_line(parent)
         return metadata
 
 
@@ -164,7 +172,7 @@ class Query(BaseModel):
     text: Annotated[Text, Field(max_length=MAX_QUERY_LENGTH), AfterValidator(_not_blank)]
     tags: Text | None = None
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K, strict=True)] = 5
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
+    min_score: Annotated[float, Field(ge=0, le=1, strict=True)] = 0.0
     strategy: Strategy = "similarity"
 
 

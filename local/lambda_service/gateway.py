@@ -20,7 +20,7 @@ from local.lambda_service.http_response import BadAnswer, read_answer
 from local.lambda_service.invocation import MAX_REQUEST_BYTES, Invocation, new_trace_id
 from local.lambda_service.logs import LogSink
 from local.lambda_service.pool import Throttled
-from local.lambda_service.routing import BadPath, decode_http_api_path, match_route
+from local.lambda_service.routing import BadPath, decode_http_api_path, match_route, parameters_as_sent
 from local.lambda_service.service import FunctionNotFound, LambdaService
 
 FUNCTION_URL_PREFIX = "/lambda-url/"
@@ -49,7 +49,11 @@ class Gateway:
             return _message(404, "Not Found")
         trace_id = new_trace_id()
         event = http_api_event(
-            received, path=path, route_key=match.route.key, path_parameters=match.path_parameters, trace_id=trace_id
+            received,
+            path=path,
+            route_key=match.route.key,
+            path_parameters=parameters_as_sent(match, received.raw_path),
+            trace_id=trace_id,
         )
         invocation = _invocation(event, trace_id)
         if len(invocation.payload) > MAX_REQUEST_BYTES:

@@ -51,6 +51,16 @@ def match_route(routes: Iterable[tuple[HttpRoute, T]], method: str, path: str) -
     return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
 
 
+def parameters_as_sent(match: Match[T], raw_path: str) -> dict[str, str]:
+    """The route's path parameters, decoded once and cut nowhere.
+
+    The captures tell of the path and not of its parameters. Taking them as they were sent is the reading under which a
+    function can see that the path was damaged; on the other reading it cannot, and ids with `%` or `?` are better sent
+    in a body.
+    """
+    return _parameters(match.route.path, unquote(raw_path)) or match.path_parameters
+
+
 def _precedence(route: HttpRoute) -> tuple[bool, bool, list[bool], bool]:
     segments = route.path.split("/")
     is_greedy = segments[-1].endswith("+}")

@@ -16,7 +16,7 @@ import httpx
 from local.lambda_service.functions import HttpRoute
 from local.lambda_service.http_event import HttpRequest, http_api_event
 from local.lambda_service.http_response import read_answer
-from local.lambda_service.routing import decode_http_api_path, match_route
+from local.lambda_service.routing import decode_http_api_path, match_route, parameters_as_sent
 from local.lambda_service.stack_names import StackNames
 from local.lambda_service.template import load_template
 
@@ -60,7 +60,7 @@ class LambdaTransport(httpx.AsyncBaseTransport):
             received,
             path=path,
             route_key=f"{match.route.method} {match.route.path}",
-            path_parameters=match.path_parameters,
+            path_parameters=parameters_as_sent(match, received.raw_path),
             trace_id="Root=1-00000000-000000000000000000000000",
         )
         event = json.loads(json.dumps(event))  # as it travels

@@ -62,6 +62,7 @@ def test_refuses_what_json_does_not_allow(body: str, reason: str) -> None:
         (base64.b64encode(b"\xff\xfe{}").decode(), None, "UTF-8"),
         (base64.b64encode(b"not gzip").decode(), "gzip", "gzip"),
         (base64.b64encode(gzip.compress(b'{"a": 1}')[:-9]).decode(), "gzip", "ends too early"),
+        (base64.b64encode(gzip.compress(b"{}") + b"more").decode(), "gzip", "follows"),
         (base64.b64encode(b"{}").decode(), "br", "'br' is not understood"),
     ],
 )

@@ -92,8 +92,8 @@ class Ingestion:
     ) -> UpsertResult:
         """Make ``documents`` the only ones that their source has with this parent, in one transaction.
 
-        ``source`` says whose children go when there are no documents ("" unless given). Replacements of one parent wait for each other,
-        and one that was overtaken while it embedded begins anew.
+        ``source`` says whose children go when there are no documents ("" unless given). Replacements of one parent wait
+        for each other, and one that was overtaken while it embedded begins anew.
 
         Raises InvalidDocument when one has another parent or another source than the rest, EmbeddingFailed when one
         cannot be embedded (nothing is changed then: a page is whole or as it was), and what ``upsert`` raises.
