@@ -5,9 +5,10 @@ in a few words what the page that it leads to is about. ``anchor_queries.jsonl``
 them ({"query", "gold": [page], "linked_from": [page]} a line); otherwise they are gathered here. Pages that carry the
 link are no candidates for its question. A page is as good as its best chunk.
 
-The table is the one of docs/adr/0005-text-longer-than-the-model-window.md:
+Its table stands in docs/adr/0005-text-longer-than-the-model-window.md. A handbook of 250 pages takes about half an
+hour on two cores; vectors are kept in the cache, so the next run takes a minute.
 
-    python eval/window_rule.py COLLECTION [COLLECTION ...] --cache /tmp/window-rule.sqlite
+    python eval/window_rule.py COLLECTION [COLLECTION ...]
 """
 
 from __future__ import annotations
@@ -188,6 +189,7 @@ class WindowCache:
 
     def __init__(self, embedder: MiniLMEmbedder, path: Path) -> None:
         self._embedder = embedder
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._file = sqlite3.connect(path)
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS windows"
@@ -289,13 +291,15 @@ def evaluate(collection: Collection, chunking: str, cache: WindowCache, embedder
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collections", nargs="+", type=Path, metavar="COLLECTION", help="folder with pages/")
-    parser.add_argument("--cache", type=Path, default=Path("window-rule.sqlite"), help="file for vectors (%(default)s)")
+    parser.add_argument(
+        "--cache", type=Path, default=Path(".cache/window-rule.sqlite"), help="file for vectors (%(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads of the model (%(default)s)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th page only (%(default)s)")
     parser.add_argument(
         "--chunkings",
         nargs="+",
-        default=["500", "700", "900", "1100", "1400", "2000", "fit", "page"],
+        default=["700", "900", "2000", "fit", "page"],
         metavar="CHARS",
         help="lengths to chunk to, 'fit' for pieces that just fit the window, 'page' for whole pages (%(default)s)",
     )
