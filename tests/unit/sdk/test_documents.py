@@ -103,11 +103,17 @@ json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(-1e15, 1e15)
     | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abé", max_size=3), inner, max_size=3),
     max_leaves=8,
 )
+
+
+@pytest.mark.parametrize("number", [1e300, -1e19, 2.0**63])
+def test_a_whole_number_that_would_come_back_as_another_is_refused(number: float):
+    with pytest.raises(ValidationError, match="beyond 64 bits"):
+        make(metadata={"a": number})
 
 
 @given(st.dictionaries(st.text("abé", max_size=3), json_values, max_size=4))
