@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ HOST = "127.0.0.1"
 
 _SERVICE_START_TIMEOUT_S = 60.0
 _DRAIN_TIMEOUT_S = 30  # the longest invocation behind a route may run 29 s
+_DEATH_SHOWS_S = 0.5
 _SERVICE_STOP_TIMEOUT_S = _DRAIN_TIMEOUT_S + 5.0
 _MIGRATION_TIMEOUT_S = 300.0
 _LAST_LINES = 10
@@ -99,7 +101,7 @@ def run_stack(
                 if stay:
                     raise Unavailable(_last_words(_first_to_end(children)))
             except Exception as error:
-                dead = next((child for child in children if not child.running), None)
+                dead = _dead_one(children)
                 if dead is None:
                     raise
                 raise Unavailable(_last_words(dead)) from error  # the cause, in place of a symptom
@@ -108,6 +110,16 @@ def run_stack(
                 report("stopping")
         except _StopAsked:
             pass
+
+
+def _dead_one(children: list[Child]) -> Child | None:
+    """A child that has ended. A killed one may be gone for its clients a moment before it can be waited for."""
+    until = time.monotonic() + _DEATH_SHOWS_S
+    while True:
+        dead = next((child for child in children if not child.running), None)
+        if dead is not None or time.monotonic() > until:
+            return dead
+        time.sleep(0.02)
 
 
 def _start(
