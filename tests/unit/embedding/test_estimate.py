@@ -31,6 +31,14 @@ def test_the_estimate_is_on_the_safe_side_of_a_real_tokenizer(minilm: MiniLMEmbe
     assert estimated_tokens(text) >= len(minilm._load().tokenizer.encode(text).ids) - 2
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("transfer", 3), ("q" * 60, 60), ("a1b2", 4), ("é", 1), ("語", 2), ("😀", 3), ("a" + " " * 9, 4)],
+)
+def test_what_each_kind_of_text_counts(text: str, tokens: int) -> None:
+    assert estimated_tokens(text) == tokens
+
+
 def test_the_estimate_of_prose_is_no_more_than_twice_the_truth(minilm: MiniLMEmbedder) -> None:
     assert estimated_tokens(PROSE) < 2 * len(minilm._load().tokenizer.encode(PROSE).ids)
 

@@ -43,7 +43,7 @@ def chosen(**choices: object) -> EmbeddingModel:
     return make_embedder(EmbeddingSettings.model_validate(choices)).model
 
 
-@pytest.mark.parametrize("name", ["bge-m3", "bge-m3:latest", "bge-m3:567m", "BAAI/bge-m3"])
+@pytest.mark.parametrize("name", ["bge-m3", "bge-m3:latest", "bge-m3:567m", "BAAI/bge-m3", "BGE-M3"])
 def test_a_model_is_known_under_the_names_it_goes_by(name: str) -> None:
     assert chosen(backend="openai", model=name).dimensions == 1024
 

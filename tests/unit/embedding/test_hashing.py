@@ -61,7 +61,7 @@ def test_words_of_one_stem_are_near_and_strangers_are_not() -> None:
 
 
 def test_case_and_compatibility_forms_do_not_matter() -> None:
-    assert similarity("ﬁnance STRASSE", "FINANCE straße") == pytest.approx(1, abs=1e-6)
+    assert similarity("ﬁnance ＳＴＲＡＳＳＥ", "FINANCE straße") == pytest.approx(1, abs=1e-6)
 
 
 @given(texts.filter(str.strip))
