@@ -2,8 +2,8 @@
 
 A file holds named blocks, each with a line of purpose::
 
-    -- lock_documents --
-    -- What is stored under these ids, locked in id order.
+    -- count_by_source --
+    -- Live documents of each source.
     SELECT ...
 
 ``{tags}`` and the like mark places for constant fragments (``knowledge.tags.sql``); values travel as ``%(name)s``.

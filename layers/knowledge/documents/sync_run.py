@@ -27,7 +27,7 @@ _PREFIX = "source:"
 
 
 class SourceSync:
-    """Sync runs of sources. Every method is one transaction, and raises what ``Database.run`` raises."""
+    """Sync runs of sources. Whatever is written is one transaction; methods raise what ``Database.run`` raises."""
 
     def __init__(self, database: Database, store: DocumentStore, ingestion: Ingestion) -> None:
         self._database = database
