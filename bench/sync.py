@@ -25,6 +25,7 @@ from knowledge.documents.bulk_load import BulkLoad
 from knowledge.documents.expiry import Expiry
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.retrieval import Retrieval
+from knowledge.documents.search import DocumentSearch
 from knowledge.documents.store import DocumentStore
 from knowledge.documents.sync_run import SourceSync
 from knowledge.embedding.hashing import HashEmbedder
@@ -51,7 +52,7 @@ class Bench:
         self.embedder = CountingEmbedder()
         self.store = DocumentStore(self.database, self.embedder.model)
         self.ingestion = Ingestion(self.store, self.embedder)
-        self.retrieval = Retrieval(self.store, self.embedder)
+        self.retrieval = Retrieval(DocumentSearch(self.database, self.embedder.model), self.embedder)
         self.sync = SourceSync(self.database, self.store, self.ingestion)
 
     def number(self, sql: str) -> int:

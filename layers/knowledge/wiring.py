@@ -63,8 +63,9 @@ def ingestion() -> Ingestion:
 @cache
 def retrieval() -> Retrieval:
     from knowledge.documents.retrieval import Retrieval
+    from knowledge.documents.search import DocumentSearch
 
-    return Retrieval(documents(), embedder())
+    return Retrieval(DocumentSearch(database(), embedder().model), embedder())
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spot_sdk.documents import MAX_BATCH, KnowledgeDocument, SyncRunRef
+from spot_sdk.documents import MAX_BATCH, SET_BY_QUERIES, KnowledgeDocument, SyncRunRef
 from spot_sdk.errors import PayloadTooLarge, Problem
 
 MAX_IDS_PER_REQUEST = 500
@@ -60,7 +60,7 @@ def split(documents: Sequence[KnowledgeDocument], limits: BatchLimits) -> list[l
 
 def to_json(document: KnowledgeDocument) -> str:
     """What is sent of a document: all but the score that a query gave it."""
-    return document.model_dump_json(exclude={"score"})
+    return document.model_dump_json(exclude=SET_BY_QUERIES)
 
 
 def bulk_body(documents: Sequence[KnowledgeDocument], run: SyncRunRef | None = None) -> bytes:

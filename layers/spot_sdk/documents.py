@@ -26,7 +26,9 @@ MAX_TOP_K = 100
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 9998
 
-Strategy = Literal["similarity"]
+Strategy = Literal["similarity", "diverse", "hybrid", "people"]
+SET_BY_QUERIES = {"score", "evidence"}
+"""Fields of a document that a query sets and that are never stored."""
 UpsertStatus = Literal["created", "updated", "unchanged", "failed"]
 
 
@@ -111,13 +113,28 @@ def _check_json(value: Any, depth: int = 0) -> None:
             raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
+class Evidence(BaseModel):
+    """Why a person was found: which of the document's names or addresses answers which words of the question.
+
+    ``match``: ``exact`` when they are equal but for case, ``lookalike`` when they are equal once characters that look
+    alike are taken for one another (``examp1e`` for ``example``), ``near`` when they are merely similar.
+    """
+
+    field: Literal["address", "local_part", "domain", "name"]
+    stored: str
+    asked: str
+    match: Literal["exact", "lookalike", "near"]
+    similarity: Annotated[float, Field(ge=0, le=1)]
+
+
 class KnowledgeDocument(BaseModel):
     """One retrievable piece of knowledge, chunk-sized.
 
     ``id`` is stable and chosen by the provider (``employee:alice@co.com``, ``wiki:page-123#chunk-4``); storing the same
     id again replaces. ``tags`` is the only categorisation. ``metadata["parent_id"]`` ties a chunk to its whole,
     ``metadata["title"]`` and ``metadata["heading_path"]`` say where it stands and are searched with the content.
-    A moment without a time zone is UTC. ``score`` (0 to 1) is set on documents that a query returns.
+    A moment without a time zone is UTC. ``score`` (0 to 1) is set on documents that a query returns, ``evidence`` on
+    those that it found by a name or an address.
     """
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
@@ -130,6 +147,7 @@ class KnowledgeDocument(BaseModel):
     updated_at: Moment | None = None
     expires_at: Moment | None = None
     score: float | None = None
+    evidence: Evidence | None = None
 
     @field_validator("tags")
     @classmethod
@@ -165,7 +183,11 @@ class RetrievalLimits(BaseModel):
 
 
 class Query(BaseModel):
-    """A question to the store: the ``top_k`` documents closest in meaning to ``text`` that ``tags`` admits."""
+    """A question to the store: the ``top_k`` documents that answer ``text`` best, of those that ``tags`` admits.
+
+    ``strategy``: by meaning (``similarity``), by meaning without near-repeats (``diverse``), by meaning and words
+    together (``hybrid``), or by the names and addresses in the text (``people``). ``debug`` asks how it was answered.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -174,6 +196,24 @@ class Query(BaseModel):
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K, strict=True)] = 5
     min_score: Annotated[float, Field(ge=0, le=1, strict=True)] = 0.0
     strategy: Strategy = "similarity"
+    debug: bool = False
+
+
+class LegDebug(BaseModel):
+    """How one leg of a search went: its plan, the matching rows that the planner expected, and what it found."""
+
+    leg: Literal["dense", "lexical", "people"]
+    plan: str
+    expected_rows: int | None = None
+    found: int
+    milliseconds: float
+
+
+class QueryDebug(BaseModel):
+    """How a question was answered; for people who tune or doubt it, not for programs to branch on."""
+
+    strategy: Strategy
+    legs: list[LegDebug] = []
 
 
 class QueryResult(BaseModel):
@@ -181,6 +221,7 @@ class QueryResult(BaseModel):
 
     documents: list[KnowledgeDocument]
     text_over_window: bool = False
+    debug: QueryDebug | None = None
 
 
 class UpsertOutcome(BaseModel):

@@ -12,7 +12,15 @@ from spot_sdk.batching import MAX_IDS_PER_REQUEST, BatchLimits, bulk_body, split
 from spot_sdk.cache import KnowledgeCache
 from spot_sdk.checks import build, check_documents, check_ids
 from spot_sdk.connection import StoreConnection
-from spot_sdk.documents import MAX_BATCH, Delete, DeleteResult, KnowledgeDocument, SyncRunRef, UpsertResult
+from spot_sdk.documents import (
+    MAX_BATCH,
+    SET_BY_QUERIES,
+    Delete,
+    DeleteResult,
+    KnowledgeDocument,
+    SyncRunRef,
+    UpsertResult,
+)
 from spot_sdk.errors import EmbeddingFailed, KnowledgeError, PayloadTooLarge
 from spot_sdk.sync import ReplaceChildren
 
@@ -77,7 +85,7 @@ class DocumentWriter:
             raise PayloadTooLarge(
                 f"the children of {parent_id} do not fit into one request of {self._limits.bytes} bytes"
             )
-        body = request.model_dump_json(exclude={"documents": {"__all__": {"score"}}}).encode()
+        body = request.model_dump_json(exclude={"documents": {"__all__": SET_BY_QUERIES}}).encode()
         with self.writing():
             return await self._connection.call(UpsertResult, "POST", "/replace-children", body=body)
 

@@ -9,6 +9,7 @@ import pytest
 from knowledge.db.connection import Database
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.retrieval import Retrieval
+from knowledge.documents.search import DocumentSearch
 from knowledge.documents.store import DocumentStore
 from knowledge.documents.sync_run import SourceSync
 from knowledge.embedding.hashing import HashEmbedder
@@ -37,8 +38,13 @@ def ingestion(store: DocumentStore, embedder: HashEmbedder) -> Ingestion:
 
 
 @pytest.fixture
-def retrieval(store: DocumentStore, embedder: HashEmbedder) -> Retrieval:
-    return Retrieval(store, embedder)
+def search(database: Database, embedder: HashEmbedder) -> DocumentSearch:
+    return DocumentSearch(database, embedder.model)
+
+
+@pytest.fixture
+def retrieval(search: DocumentSearch, embedder: HashEmbedder) -> Retrieval:
+    return Retrieval(search, embedder)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from knowledge.db.connection import Database
 from knowledge.documents.bulk_load import VECTOR_INDEX, BulkLoad
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.retrieval import Retrieval
-from knowledge.documents.store import DocumentStore
+from knowledge.documents.search import DocumentSearch
 from knowledge.embedding.hashing import HashEmbedder
 from spot_sdk.documents import KnowledgeDocument, Query
 
@@ -77,7 +77,7 @@ def test_queries_and_writes_go_on_while_the_index_is_away_and_built(
     def ask(number: int) -> str:
         own = Database(lambda: database_url)
         try:
-            retrieval = Retrieval(DocumentStore(own, embedder.model), embedder)
+            retrieval = Retrieval(DocumentSearch(own, embedder.model), embedder)
             text = documents(300)[number].content
             return retrieval.answer(Query(text=text, tags="t", top_k=1)).documents[0].id
         finally:

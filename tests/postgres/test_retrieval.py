@@ -9,6 +9,7 @@ import pytest
 from knowledge.db.connection import Database
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.retrieval import Retrieval
+from knowledge.documents.search import DocumentSearch
 from knowledge.documents.store import DocumentStore
 from knowledge.embedding.hashing import HashEmbedder
 from knowledge.search import knn
@@ -123,7 +124,7 @@ def test_both_plans_give_the_same_answer(
 def test_another_models_vectors_are_never_searched_or_written(
     database: Database, store: DocumentStore, embedder: HashEmbedder
 ) -> None:
-    other = DocumentStore(database, embedder.model.model_copy(update={"version": "2"}))
+    other = DocumentSearch(database, embedder.model.model_copy(update={"version": "2"}))
     with pytest.raises(ModelMismatch, match="kl-hash-embed 1"):
         other.nearest(embedder.embed("x"), None, 1)
     with pytest.raises(ModelMismatch):

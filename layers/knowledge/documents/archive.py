@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from knowledge.documents.ingest import Ingestion, Restored
 from knowledge.documents.store import DocumentStore, Exported
 from knowledge.embedding.vectors import unit
-from spot_sdk.documents import KnowledgeDocument, Moment, UpsertResult
+from spot_sdk.documents import SET_BY_QUERIES, KnowledgeDocument, Moment, UpsertResult
 from spot_sdk.errors import EmbeddingFailed, InvalidDocument, InvalidInput, Problem
 from spot_sdk.tag_expression import TagExpression
 
@@ -121,7 +121,7 @@ def write_archive(
         on_header(header)
         _write_line(file, header)
         for exported in export.entries:
-            _write_line(file, _archived(exported), exclude={"document": {"score"}})
+            _write_line(file, _archived(exported), exclude={"document": SET_BY_QUERIES})
             progress(1)
 
 

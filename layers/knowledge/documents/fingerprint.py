@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from spot_sdk.documents import KnowledgeDocument
+from spot_sdk.documents import SET_BY_QUERIES, KnowledgeDocument
 
 
 def searchable_text(document: KnowledgeDocument) -> str:
@@ -40,7 +40,7 @@ class Fingerprinted:
     @classmethod
     def of(cls, document: KnowledgeDocument) -> Fingerprinted:
         text = searchable_text(document)
-        row = document.model_dump(mode="json", exclude={"id", "score"})
+        row = document.model_dump(mode="json", exclude={"id"} | SET_BY_QUERIES)
         return cls(document, text, _sha256(text), _sha256(json.dumps(row, sort_keys=True, ensure_ascii=False)))
 
 

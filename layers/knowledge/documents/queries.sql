@@ -1,15 +1,3 @@
--- embedding_model --
--- The model whose vectors the documents have.
-SELECT model, version, dimensions FROM knowledge_embedding_models WHERE collection = 'documents'
-
--- hold_for_reading --
--- Keeps a switch of the embedding model out until this transaction ends.
-LOCK TABLE knowledge_documents IN ACCESS SHARE MODE
-
--- hold_for_writing --
--- Keeps a switch of the embedding model out until this transaction ends.
-LOCK TABLE knowledge_documents IN ROW EXCLUSIVE MODE
-
 -- compare --
 -- Of the documents offered, those already stored: what is the same, and the vector where only the content is.
 SELECT stored.id,
@@ -104,32 +92,6 @@ WITH doomed AS (
     ORDER BY id FOR UPDATE
 )
 DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
-
--- estimate_matches --
--- The planner's estimate of the live rows that a tag filter admits.
-EXPLAIN (FORMAT JSON)
-SELECT FROM knowledge_documents WHERE {tags} AND (expires_at IS NULL OR expires_at > now())
-
--- scan --
--- The nearest of the live rows that a tag filter admits, by reading them all: "+ 0" keeps the index out.
-SELECT id, content, tags, metadata, source, updated_at, expires_at, 1 - (embedding <=> %(vector)s) AS similarity
-FROM knowledge_documents
-WHERE {tags} AND (expires_at IS NULL OR expires_at > now())
-ORDER BY least(embedding <=> %(vector)s, 1) + 0, id
-LIMIT %(limit)s
-
--- search_index --
--- Near live rows that a tag filter admits, from the HNSW index, sorted again because a relaxed scan is not in order.
-WITH near AS MATERIALIZED (
-    SELECT id, content, tags, metadata, source, updated_at, expires_at, embedding <=> %(vector)s AS distance
-    FROM knowledge_documents
-    WHERE {tags} AND (expires_at IS NULL OR expires_at > now())
-    ORDER BY embedding <=> %(vector)s
-    LIMIT %(limit)s
-)
-SELECT id, content, tags, metadata, source, updated_at, expires_at, 1 - distance AS similarity
-FROM near
-ORDER BY least(distance, 1) + 0, id
 
 -- count --
 -- Totals: live, and expired but not removed yet.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knowledge.documents.store import DocumentStore
+from knowledge.documents.search import DocumentSearch
 from spot_sdk.documents import Query, QueryResult
 from spot_sdk.tag_expression import parse
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Retrieval:
-    """Answers queries: the text is embedded once, the store filters and ranks."""
+    """Answers queries: the text is embedded once, the database filters and ranks."""
 
-    def __init__(self, store: DocumentStore, embedder: Embedder) -> None:
-        self._store = store
+    def __init__(self, search: DocumentSearch, embedder: Embedder) -> None:
+        self._search = search
         self._embedder = embedder
 
     def answer(self, query: Query) -> QueryResult:
@@ -25,7 +25,7 @@ class Retrieval:
         Raises InvalidTagExpression, EmbedderUnavailable, EmbeddingFailed, ModelMismatch and the store's errors.
         """
         expression = parse(query.tags)
-        found = self._store.nearest(self._embedder.embed(query.text), expression, query.top_k)
+        found = self._search.nearest(self._embedder.embed(query.text), expression, query.top_k)
         return QueryResult(
             documents=[document for document in found.rows if (document.score or 0.0) >= query.min_score],
             text_over_window=self._embedder.over_window(query.text),

@@ -1,4 +1,4 @@
-"""Documents in PostgreSQL: the only module that knows their SQL (``queries.sql``, beside it)."""
+"""Documents in PostgreSQL: what writes, counts and removes them (``queries.sql``, beside it)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgvector import Vector as PgVector
 from psycopg import sql
 
-from knowledge.db.connection import Database, Transaction, set_local
-from knowledge.db.migrate import refuse_other_model
+from knowledge.db.connection import Database, Transaction
 from knowledge.db.statements import load_statements
 from knowledge.documents.fingerprint import Fingerprinted
+from knowledge.documents.model_hold import hold_model
 from knowledge.documents.writer import ANY_WRITER, Writer
-from knowledge.search.knn import Neighbours, nearest
-from knowledge.tags.sql import TagFilter, tag_filter
-from spot_sdk.documents import EmbeddingModel, KnowledgeDocument, SourceCount, Stats, TagCount
+from knowledge.tags.sql import tag_filter
+from spot_sdk.documents import SET_BY_QUERIES, EmbeddingModel, KnowledgeDocument, SourceCount, Stats, TagCount
 from spot_sdk.errors import Forbidden, Problem
 from spot_sdk.tag_expression import TagExpression
 
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from knowledge.embedding.base import Vector
 
 _SQL = load_statements(Path(__file__).with_name("queries.sql"))
-
-_INDEX_SETTINGS = {
-    "hnsw__ef_search": 100,
-    "hnsw__iterative_scan": "relaxed_order",
-    "hnsw__scan_mem_multiplier": 4,
-}
 
 
 class Stored(NamedTuple):
@@ -96,7 +89,7 @@ class DocumentStore:
         """What is stored already under the ids of ``offered``."""
 
         def work(transaction: Transaction) -> dict[str, Stored]:
-            self._hold_model(transaction, "hold_for_reading")
+            hold_model(transaction, self._model, "reading")
             rows = transaction.execute(
                 _SQL["compare"],
                 _keys(offered),
@@ -123,7 +116,7 @@ class DocumentStore:
         ordered = sorted(entries, key=lambda entry: entry[0].document.id)
 
         def work(transaction: Transaction) -> dict[str, bool]:
-            self._hold_model(transaction, "hold_for_writing")
+            hold_model(transaction, self._model, "writing")
             before(transaction)
             written = self._write(transaction, ordered, writer, moments) if ordered else {}
             after(transaction, written)
@@ -196,18 +189,6 @@ class DocumentStore:
             lambda transaction: transaction.execute(_SQL["delete_expired"], {"limit": limit}).rowcount
         )
 
-    def nearest(self, vector: Vector, expression: TagExpression | None, top_k: int) -> Neighbours[KnowledgeDocument]:
-        """The ``top_k`` live documents that ``expression`` admits and whose vectors are closest, best first.
-
-        ``score`` is the cosine similarity clamped to [0, 1]; equal scores are in id order.
-        """
-
-        def work(transaction: Transaction) -> Neighbours[KnowledgeDocument]:
-            self._hold_model(transaction, "hold_for_reading")
-            return nearest(_BoundSearch(transaction, _as_pgvector(vector), tag_filter(expression)), top_k)
-
-        return self._database.run(work)
-
     def stats(self, tags: Sequence[str]) -> Stats:
         """Counts over the live documents, with one line for each of ``tags`` and each source."""
 
@@ -236,42 +217,13 @@ class DocumentStore:
 
         with self._database.snapshot() as snapshot:
             with snapshot.transaction() as transaction:
-                self._hold_model(transaction, "hold_for_reading")
+                hold_model(transaction, self._model, "reading")
                 counted = transaction.execute(statement("count_export"), parameters).fetchone() or {}
             yield Export(counted["documents"], map(_as_exported, snapshot.stream(statement("export"), parameters)))
 
     def check(self) -> None:
         """Raise unless the database answers and holds this model's vectors."""
-        self._database.run(lambda transaction: self._hold_model(transaction, "hold_for_reading"))
-
-    def _hold_model(self, transaction: Transaction, hold: str) -> None:
-        """Lock first, look second: what is seen then stays true to the end of the transaction."""
-        transaction.execute(_SQL[hold])
-        refuse_other_model(transaction.execute(_SQL["embedding_model"]).fetchone(), self._model)
-
-
-class _BoundSearch:
-    """``FilteredVectors`` over the documents, inside one transaction."""
-
-    def __init__(self, transaction: Transaction, vector: PgVector, tags: TagFilter) -> None:
-        self._transaction = transaction
-        self._vector = vector
-        self._tags = tags
-
-    def estimate_matches(self) -> int:
-        row = self._execute(_SQL["estimate_matches"]).fetchone() or {}
-        return round(row["QUERY PLAN"][0]["Plan"]["Plan Rows"])
-
-    def scan(self, limit: int) -> list[KnowledgeDocument]:
-        return [_as_document(row) for row in self._execute(_SQL["scan"], limit=limit)]
-
-    def search_index(self, limit: int) -> list[KnowledgeDocument]:
-        set_local(self._transaction, **_INDEX_SETTINGS)
-        return [_as_document(row) for row in self._execute(_SQL["search_index"], limit=limit)]
-
-    def _execute(self, statement: LiteralString, **parameters: Any) -> Transaction:
-        query = sql.SQL(statement).format(tags=sql.SQL(self._tags.condition))
-        return self._transaction.execute(query, {"vector": self._vector, **self._tags.parameters, **parameters})
+        self._database.run(lambda transaction: hold_model(transaction, self._model, "reading"))
 
 
 def _keys(offered: Sequence[Fingerprinted]) -> dict[str, Any]:
@@ -294,7 +246,7 @@ def _refuse_takeover(foreign: Sequence[dict[str, Any]]) -> None:
 
 
 def _as_record(entry: Fingerprinted, moments: Mapping[str, datetime]) -> dict[str, Any]:
-    record = entry.document.model_dump(mode="json", exclude={"score"})
+    record = entry.document.model_dump(mode="json", exclude=SET_BY_QUERIES)
     if record["updated_at"] is None and entry.document.id in moments:
         record["updated_at"] = moments[entry.document.id].isoformat()
     return record | {"content_hash": entry.content_hash.hex(), "row_hash": entry.row_hash.hex()}
@@ -313,9 +265,3 @@ def _as_exported(row: dict[str, Any]) -> Exported:
 
 def _as_pgvector(vector: Vector | PgVector) -> PgVector:
     return vector if isinstance(vector, PgVector) else PgVector(vector)
-
-
-def _as_document(row: dict[str, Any]) -> KnowledgeDocument:
-    score = min(1.0, max(0.0, row.pop("similarity")))
-    # Validated when it was stored: building it again without a second look saves most of a millisecond a document.
-    return KnowledgeDocument.model_construct(**row, score=score)
