@@ -220,7 +220,8 @@ class KnowledgeClient:
         return await self._connection.call(Stats, "GET", "/stats")
 
     async def _ask(self, query: Query) -> list[KnowledgeDocument]:
-        body = query.model_dump_json().encode()  # repeatable: a question changes nothing
+        wanted = None if query.debug else {"debug"}  # so that an older server takes it
+        body = query.model_dump_json(exclude=wanted).encode()  # repeatable: a question changes nothing
         return (await self._connection.call(QueryResult, "POST", "/query", body=body)).documents
 
 

@@ -317,7 +317,7 @@ async def test_an_error_keeps_what_the_server_said():
 
 
 async def test_a_newer_servers_additions_are_no_trouble():
-    answer = {"documents": [{**DOCUMENT.model_dump(mode="json"), "rank": 1}], "debug": {"plan": "exact"}}
+    answer = {"documents": [{**DOCUMENT.model_dump(mode="json"), "rank": 1}], "trace": {"plan": "exact"}}
     [document] = await client(ScriptedServer(httpx.Response(200, json=answer))).fetch(text="x")
     assert document == DOCUMENT
 
