@@ -53,19 +53,24 @@ class Company:
         write_spot_file(stack.home.spot_path, urls)
 
     def sync(self, stack: RunningStack, report: Callable[[str], None]) -> None:
-        """Have each provider sync, as its schedule would. Raises Unavailable with the reason when one fails."""
-        for provider_id in PROVIDERS:
-            report(f"loading the example company: {provider_id}")
-            record = asyncio.run(_sync(stack, provider_id))
+        """Have the providers sync, as their schedules would. Raises Unavailable with the reason when one fails."""
+        report(f"loading the example company: {', '.join(PROVIDERS)}")
+        for provider_id, record in asyncio.run(_sync_all(stack)).items():
             if record.status == "failed":
                 raise Unavailable(f"the sync of {provider_id} failed: {record.error}")
-            report(f"  {_told(record)}")
+            report(f"  {provider_id}: {_told(record)}")
 
 
 async def _issue_key(stack: RunningStack, source: str) -> str:
     async with OperatorClient(stack.knowledge_url, stack.api_key) as client:
         request = IssueKey(name=source, role="source", source=source, grace_s=0)
         return (await client.issue_key(request)).key
+
+
+async def _sync_all(stack: RunningStack) -> dict[str, SyncRunRecord]:
+    """The record of each provider's run; they run side by side."""
+    records = await asyncio.gather(*(_sync(stack, provider_id) for provider_id in PROVIDERS))
+    return dict(zip(PROVIDERS, records, strict=True))
 
 
 async def _sync(stack: RunningStack, provider_id: str) -> SyncRunRecord:

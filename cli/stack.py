@@ -8,6 +8,8 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +20,7 @@ from cli.exits import describe
 from cli.output import note, results
 from cli.query import print_answer
 from local.settings import LocalSettings
-from local.stack import RunningStack, run_stack
+from local.stack import Report, RunningStack, run_stack
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import KnowledgeDocument
 from spot_sdk.errors import KnowledgeError
@@ -47,13 +49,15 @@ def up(
     company = None if empty else Company()
 
     def on_ready(stack: RunningStack) -> None:
+        is_of_yesterday = False
         if company is not None:
-            try:
-                company.sync(stack, steps)
-                _ask_first_question(stack)
-            except KnowledgeError as error:  # the store is there all the same
-                note(f"The example company is not all there: {describe(error)}\n")
+            with _said_and_forgiven():
+                is_of_yesterday = _introduce(company, stack, steps)
+        steps("ready")
         _tell_where_things_are(stack)
+        if company is not None and is_of_yesterday:
+            with _said_and_forgiven():
+                company.sync(stack, steps)
         note("Ctrl-C stops everything; the data stays.")
 
     steps = _Steps()
@@ -79,8 +83,8 @@ def demo() -> None:
     company = Company()
 
     def on_ready(stack: RunningStack) -> None:
-        company.sync(stack, steps)
-        _ask_first_question(stack)
+        if _introduce(company, stack, steps):
+            company.sync(stack, steps)
 
     steps = _Steps()
     run_stack(LocalSettings.from_environment(), on_ready=on_ready, stay=False, report=steps, companions=company.start)
@@ -96,16 +100,33 @@ class _Steps:
         note(f"{time.monotonic() - self._started:5.1f} s  {step}")
 
 
-def _ask_first_question(stack: RunningStack) -> None:
-    async def ask() -> list[KnowledgeDocument]:
-        async with KnowledgeClient(stack.knowledge_url, stack.api_key) as client:
-            return await client.fetch(TAGS, QUESTION, TOP_K)
+@contextmanager
+def _said_and_forgiven() -> Generator[None]:
+    """The store is there all the same when the example company is not."""
+    try:
+        yield
+    except KnowledgeError as error:
+        note(f"The example company is not all there: {describe(error)}\n")
 
+
+def _introduce(company: Company, stack: RunningStack, report: Report) -> bool:
+    """Show an answer; True when it is of yesterday's documents, and what changed since is still to be loaded."""
+    documents = asyncio.run(_ask_first_question(stack))
+    is_of_yesterday = bool(documents)
+    if not is_of_yesterday:
+        company.sync(stack, report)
+        documents = asyncio.run(_ask_first_question(stack))
     note("")
     results.print(f"{QUESTION}  (tags: {TAGS})", style="bold")
     results.print()
-    print_answer(asyncio.run(ask()))
+    print_answer(documents)
     results.print()
+    return is_of_yesterday
+
+
+async def _ask_first_question(stack: RunningStack) -> list[KnowledgeDocument]:
+    async with KnowledgeClient(stack.knowledge_url, stack.api_key) as client:
+        return await client.fetch(TAGS, QUESTION, TOP_K)
 
 
 def _tell_where_things_are(stack: RunningStack) -> None:

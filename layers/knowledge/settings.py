@@ -25,7 +25,7 @@ class SettingsError(Exception):
 class DatabaseSettings(BaseModel):
     """Where the database is: an address, or the ARN of a secret that holds its parts."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     url: SecretStr | None = None
     secret_arn: str | None = None
@@ -38,7 +38,7 @@ class AccessSettings(BaseModel):
     a source are (bound), all callers are (all).
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     key: SecretStr | None = None
     previous_key: SecretStr | None = None
@@ -53,7 +53,7 @@ class SyncSettings(BaseModel):
     Without ``call_key`` it is the member ``sync`` of the internal keys' secret; without that, no key is shown.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     config_path: Path = Path("/opt/spot.yaml")
     call_key: SecretStr | None = None

@@ -32,6 +32,12 @@ SET_BY_QUERIES = {"score", "evidence"}
 UpsertStatus = Literal["created", "updated", "unchanged", "failed"]
 
 
+class BuiltWhenUsed(BaseModel):
+    """A model whose validator is built with its first use: a function that only answers queries starts sooner so."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
 def _storable(text: str) -> str:
     """PostgreSQL stores no NUL, and UTF-8 has no lone surrogates."""
     if "\0" in text:
@@ -169,7 +175,7 @@ class KnowledgeDocument(BaseModel):
         return metadata
 
 
-class RetrievalLimits(BaseModel):
+class RetrievalLimits(BuiltWhenUsed):
     """An operator's caps on what an analyzer may ask for; they shrink a request and never widen it."""
 
     max_top_k: Annotated[int, Field(ge=1)] | None = None
@@ -224,7 +230,7 @@ class QueryResult(BaseModel):
     debug: QueryDebug | None = None
 
 
-class UpsertOutcome(BaseModel):
+class UpsertOutcome(BuiltWhenUsed):
     """What became of one document; ``problem`` says why it failed."""
 
     id: str
@@ -232,7 +238,7 @@ class UpsertOutcome(BaseModel):
     problem: Problem | None = None
 
 
-class UpsertResult(BaseModel):
+class UpsertResult(BuiltWhenUsed):
     """What became of a batch, in its order.
 
     ``embedded`` counts texts that went through the model; ``over_window`` those among them that are longer than the
@@ -277,7 +283,7 @@ class UpsertResult(BaseModel):
         return merged
 
 
-class SyncRunRef(BaseModel):
+class SyncRunRef(BuiltWhenUsed):
     """A sync run and the token that proves the right to write in it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -286,7 +292,7 @@ class SyncRunRef(BaseModel):
     fence: int
 
 
-class BulkUpsert(BaseModel):
+class BulkUpsert(BuiltWhenUsed):
     """Body of ``POST /bulk-upsert``; with ``run``, part of a sync run (``spot_sdk.sync``)."""
 
     model_config = ConfigDict(extra="forbid")
@@ -295,7 +301,7 @@ class BulkUpsert(BaseModel):
     run: SyncRunRef | None = None
 
 
-class Delete(BaseModel):
+class Delete(BuiltWhenUsed):
     """Body of ``POST /delete``."""
 
     model_config = ConfigDict(extra="forbid")
@@ -303,13 +309,13 @@ class Delete(BaseModel):
     ids: Annotated[list[DocumentId], Field(min_length=1, max_length=MAX_BATCH)]
 
 
-class DeleteResult(BaseModel):
+class DeleteResult(BuiltWhenUsed):
     """How many of the documents named were there, and are gone."""
 
     deleted: int
 
 
-class EmbeddingModel(BaseModel):
+class EmbeddingModel(BuiltWhenUsed):
     """The model behind the store's vectors.
 
     ``max_input_tokens`` is its window; ``chunk_chars`` the length of text that fits the window with room to spare, and
@@ -324,32 +330,32 @@ class EmbeddingModel(BaseModel):
     chunk_chars: int
 
 
-class Version(BaseModel):
+class Version(BuiltWhenUsed):
     """Answer of ``GET /version``."""
 
     version: str
     embedding: EmbeddingModel
 
 
-class Health(BaseModel):
+class Health(BuiltWhenUsed):
     """Answer of ``GET /health`` when all is well; anything else is a problem with status 503."""
 
     status: Literal["ok"]
 
 
-class TagCount(BaseModel):
+class TagCount(BuiltWhenUsed):
     tag: str
     documents: int
 
 
-class SourceCount(BaseModel):
+class SourceCount(BuiltWhenUsed):
     source: str
     documents: int
     oldest: datetime | None = None
     newest: datetime | None = None
 
 
-class Stats(BaseModel):
+class Stats(BuiltWhenUsed):
     """Answer of ``GET /api/v1/knowledge/stats``: live documents, and those expired that cleanup has not removed yet."""
 
     documents: int

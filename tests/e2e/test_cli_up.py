@@ -60,7 +60,7 @@ def test_the_demo_loads_the_company_and_shows_an_answer(shell: Shell) -> None:
     assert code == 0, err
     assert "Who may approve a payment to a new bank account?  (tags: policy+finance)" in out
     assert out.count("[policy, finance") == 3
-    assert "loading the example company: wiki" in err
+    assert "loading the example company: employee-dir, wiki" in err
     assert shell.home.running_stack() is None
 
 

@@ -31,7 +31,7 @@ class EmbeddingSettings(BaseModel):
     one request to a remote model, its retry included. ``aws_region`` None leaves the region to boto3.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     backend: Backend = "minilm"
     model: Annotated[str, Field(min_length=1)] | None = None

@@ -60,6 +60,32 @@ def test_up_shows_an_answer_and_the_next_question(knowledge: Knowledge, tmp_path
     assert arguments[0] == "query"
 
 
+def test_yesterdays_documents_answer_before_todays_come_in(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(Company, "sync", lambda self, stack, report: told.append("synced"))
+    monkeypatch.setattr(cli.stack, "_tell_where_things_are", lambda stack: told.append("ready"))
+
+    knowledge("up")
+
+    assert told == ["ready", "synced"]
+
+
+def test_a_store_without_documents_is_loaded_before_it_is_asked(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    store = FakeKnowledgeClient()
+    monkeypatch.setattr(cli.stack, "KnowledgeClient", lambda url, key: store)
+    monkeypatch.setattr(Company, "sync", lambda self, stack, report: told.append("synced"))
+    monkeypatch.setattr(cli.stack, "_tell_where_things_are", lambda stack: told.append("ready"))
+
+    knowledge("up")
+
+    assert told == ["synced", "ready"]
+
+
 def test_up_is_up_even_when_the_company_cannot_be_loaded(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Company, "sync", fail_to_sync)
 
@@ -73,7 +99,10 @@ def test_up_is_up_even_when_the_company_cannot_be_loaded(knowledge: Knowledge, m
 def test_a_demo_that_cannot_load_the_company_has_failed(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Company, "sync", fail_to_sync)
 
-    assert knowledge("demo") == (3, "", "knowledge: the wiki does not answer\n")
+    ended = knowledge("demo")
+
+    assert ended.code == 3
+    assert ended.err.endswith("knowledge: the wiki does not answer\n")
 
 
 def test_an_empty_store_asks_nothing(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
