@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import json
 import os
 import signal
 import socket
@@ -10,21 +12,24 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Any
 
 import httpx
 import psutil
 import psycopg
 import pytest
 
+from knowledge import wiring
 from local.home import Home, StackState
 from local.postgres import EmbeddedPostgres
 from local.settings import CHECKOUT, LocalSettings
 from local.stack import RunningStack, run_stack
 from spot_sdk.errors import Conflict, Unavailable
+from tests.contract.lambda_transport import Context
 
 HASH = {"EMBEDDING_BACKEND": "hash", "LOG_LEVEL": "WARNING"}
 PATIENCE_S = 90.0
@@ -117,6 +122,17 @@ def _found(settings: LocalSettings) -> set[str]:
     return {document["id"] for document in answer.json()["documents"]}
 
 
+def _handler(function: str) -> Callable[[dict[str, Any], Any], Any]:
+    """The handler of one of our functions, in this process."""
+    path = CHECKOUT / "functions" / function / "app.py"
+    spec = importlib.util.spec_from_file_location(f"{function}_in_process", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.handler
+
+
 def _assert_gone(state: StackState) -> None:
     for process in state.processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -171,6 +187,39 @@ def test_a_second_start_finds_the_data_and_has_nothing_to_migrate(settings: Loca
     run_stack(settings, on_ready=use, stay=False)
     assert time.monotonic() - started < 60, "seconds on an idle machine; CI's is not"
     assert "first" in found
+
+
+def test_the_same_event_gives_the_same_answer_in_process_and_through_the_service(
+    settings: LocalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each function's sample event, with the right key, without one, and with a body that is no JSON."""
+    pairs: list[tuple[str, Any, Any]] = []
+
+    def use(stack: RunningStack) -> None:
+        variables = {"DATABASE_URL": stack.dsn, "SPOT_INTERNAL_API_KEY": stack.api_key, "QUERY_ACCESS": "open", **HASH}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        wiring.reset()
+        _upsert(settings, "the same for both")
+        for function in ("query", "upsert", "admin"):
+            sample = json.loads((CHECKOUT / "events" / f"{function}.json").read_text())
+            sample["headers"]["x-internal-api-key"] = stack.api_key
+            without_key = {**sample, "headers": {**sample["headers"], "x-internal-api-key": "wrong"}}
+            handler = _handler(function)
+            handler(sample, Context(function))  # so that an upsert finds its document there both times
+            for event in (sample, without_key, {**sample, "body": "{"}):
+                url = f"{stack.url}/2015-03-31/functions/{function.capitalize()}Function/invocations"
+                through = httpx.post(url, json=event, timeout=PATIENCE_S, trust_env=False)
+                assert "X-Amz-Function-Error" not in through.headers
+                pairs.append((function, through.json(), handler(event, Context(function))))
+        wiring.reset()
+
+    run_stack(settings, on_ready=use, stay=False)
+
+    for function, through_service, in_process in pairs:
+        assert through_service == json.loads(json.dumps(in_process)), function
+    assert [answer["statusCode"] for _, answer, _ in pairs if answer["statusCode"] < 300]
+    assert {answer["statusCode"] for _, answer, _ in pairs} > {200, 401}
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
