@@ -11,6 +11,7 @@ from knowledge.documents import sync_run
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.sync_run import SourceSync
 from knowledge.documents.writer import Writer
+from knowledge.sync import runs
 from spot_sdk.documents import KnowledgeDocument, SyncRunRef
 from spot_sdk.errors import Conflict, Forbidden, InvalidDocument, NotFound, StaleRun, SyncRunning
 from spot_sdk.sync import RemovalLimits
@@ -54,6 +55,16 @@ def test_an_empty_run_removes_nothing(source_sync: SourceSync, database: Databas
     assert (record.status, record.removed, record.held) == ("partial", 0, 2)
     assert f"knowledge runs confirm {record.id}" in record.error
     assert stored(database) == {"a", "b"}
+
+
+def test_old_records_go_and_the_last_ones_stay(
+    source_sync: SourceSync, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "KEEP_RUNS", 2)
+    old = [run_with(source_sync, "a").id for _ in range(4)]
+    database.run(lambda t: t.execute("UPDATE knowledge_sync_runs SET started_at = now() - interval '91 days'"))
+    newest = run_with(source_sync, "a").id
+    assert [record.id for record in source_sync.latest("wiki", 10)] == [newest, old[-1]]
 
 
 def test_the_guard_holds_a_large_removal_until_it_is_confirmed(source_sync: SourceSync, database: Database) -> None:

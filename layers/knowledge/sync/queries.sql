@@ -53,6 +53,12 @@ UPDATE knowledge_sync_runs
 SET status = 'failed', finished_at = clock_timestamp(), error = 'stopped without finishing; its lease ran out'
 WHERE name = %(name)s AND status = 'running' AND fence < %(fence)s
 
+-- forget_old_runs --
+-- Records of this name that nobody asks about any more; the last ones stay however old they are.
+DELETE FROM knowledge_sync_runs
+WHERE name = %(name)s AND status <> 'running' AND started_at < clock_timestamp() - %(keep_for)s
+  AND id NOT IN (SELECT id FROM knowledge_sync_runs WHERE name = %(name)s ORDER BY id DESC LIMIT %(keep)s)
+
 -- add_counts --
 -- Add to a live run what one batch did.
 UPDATE knowledge_sync_runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,9 @@ from knowledge.db.statements import load_statements
 from knowledge.sync.leases import Lease
 from spot_sdk.errors import NotFound
 from spot_sdk.sync import SyncRunRecord, SyncTrigger
+
+KEEP_RUNS = 100
+KEEP_RUNS_FOR = timedelta(days=90)
 
 FinalStatus = Literal["succeeded", "partial", "failed"]
 
@@ -25,6 +28,7 @@ def start(transaction: Transaction, lease: Lease, trigger: SyncTrigger, slot: da
     ).fetchone()
     assert row is not None
     transaction.execute(_SQL["forget_seen"], {"name": lease.name, "keep": row["id"]})
+    transaction.execute(_SQL["forget_old_runs"], {"name": lease.name, "keep": KEEP_RUNS, "keep_for": KEEP_RUNS_FOR})
     return row["id"]
 
 
