@@ -90,7 +90,7 @@ def _tell(error: Exception) -> int:
         case SettingsError():
             lines, code = str(error), ExitCode.REFUSED
         case typer.TyperException():
-            lines, code = error.format_message(), error.exit_code
+            lines, code = f"{error.format_message()}{_where_help_is(error)}", error.exit_code
         case typer.Abort():
             lines, code = "nothing was done", ExitCode.FAILED
         case OSError():
@@ -100,6 +100,13 @@ def _tell(error: Exception) -> int:
             code = ExitCode.FAILED
     note(lines if lines.startswith("Usage: ") else f"knowledge: {lines}")  # a group without a command shows its help
     return code
+
+
+def _where_help_is(error: typer.TyperException) -> str:
+    """For a command line that is not right: the command that tells how it is written."""
+    context = getattr(error, "ctx", None)
+    is_explained = "\n" in error.format_message()
+    return "" if context is None or is_explained else f" (`{context.command_path} --help` tells more)"
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         results.print("", sources)
     tags = [tag for tag in found.tags if tag.documents]
     if tags:
-        by_tag = table("tag", "documents", right=("documents",))
+        by_tag = table("well-known tag", "documents", right=("documents",))
         for tag in tags:
             by_tag.add_row(printable(tag.tag), f"{tag.documents:,}")
         results.print("", by_tag)

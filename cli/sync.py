@@ -154,8 +154,7 @@ def confirm_run(
 
 
 def _runs_table(runs: list[SyncRunRecord]) -> Table:
-    counts = ("created", "updated", "unchanged", "removed", "held")
-    shown = table("run", "of", "by", "started (UTC)", "seconds", "status", *counts, right=("run", "seconds", *counts))
+    shown = table("run", "of", "by", "started (UTC)", "seconds", "result", right=("run", "seconds"))
     for run in runs:
         seconds = (run.finished_at - run.started_at).total_seconds() if run.finished_at else None
         shown.add_row(
@@ -164,10 +163,15 @@ def _runs_table(runs: list[SyncRunRecord]) -> Table:
             run.trigger,
             _moment(run.started_at),
             "" if seconds is None else f"{seconds:,.1f}",
-            run.status,
-            *(f"{getattr(run, name):,}" for name in counts),
+            _result(run),
         )
     return shown
+
+
+def _result(run: SyncRunRecord) -> str:
+    """The status, and under it what the run did: a count a line, so that it is read in a narrow window too."""
+    counts = {name: getattr(run, name) for name in ("created", "updated", "unchanged", "removed", "held")}
+    return "\n".join([run.status, *(f"{count:,} {name}" for name, count in counts.items() if count)])
 
 
 def _explain(runs: list[SyncRunRecord]) -> None:

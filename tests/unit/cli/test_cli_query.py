@@ -83,7 +83,7 @@ def test_an_empty_answer_says_what_to_try(
 
 def test_an_empty_store_says_how_to_fill_it(knowledge: Knowledge, store: FakeKnowledgeClient) -> None:
     assert "knowledge ingest" in knowledge("query", "payment").err
-    assert json.loads(knowledge("query", "payment", "--json").out) == {"documents": [], "text_over_window": False}
+    assert json.loads(knowledge("query", "payment", "--json").out)["documents"] == []
 
 
 @pytest.mark.parametrize(
