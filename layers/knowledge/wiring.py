@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from knowledge.embedding.base import Embedder
     from knowledge.sync.config import Provider, SpotConfig
     from knowledge.sync.provider import ProviderAnswer
-    from knowledge.sync.schedules import Change
+    from knowledge.sync.schedules import Change, Schedules
     from knowledge.sync.trigger import ProviderSync
 
 
@@ -140,6 +140,18 @@ def apply_schedules() -> list[Change] | None:
 
     Raises what ``Schedules.apply`` raises.
     """
+    schedules = _schedules()
+    return None if schedules is None else schedules.apply(spot_config().providers)
+
+
+def remove_schedules() -> None:
+    """Remove every EventBridge rule that ``apply_schedules`` made. Raises what ``Schedules.apply`` raises."""
+    schedules = _schedules()
+    if schedules is not None:
+        schedules.apply({})
+
+
+def _schedules() -> Schedules | None:
     sync = settings.sync()
     if sync.trigger_arn is None:
         return None
@@ -148,7 +160,7 @@ def apply_schedules() -> list[Change] | None:
     from knowledge.sync.schedules import Destination, Schedules
 
     destination = Destination(sync.schedule_prefix, sync.trigger_arn, sync.dead_letter_arn)
-    return Schedules(boto3.client("events"), destination).apply(spot_config().providers)
+    return Schedules(boto3.client("events"), destination)
 
 
 @cache
@@ -187,11 +199,11 @@ def internal_keys() -> list[str]:
     return found
 
 
-def migrate() -> list[str]:
-    """Apply the migrations that the database does not have yet; returns their names."""
+def migrate(*, accept_newer: bool = False) -> list[str]:
+    """Apply the migrations that the database does not have yet; returns their names. Raises what it raises."""
     from knowledge.db.migrate import migrate
 
-    return migrate(database_url(), embedder().model)
+    return migrate(database_url(), embedder().model, accept_newer=accept_newer)
 
 
 def database_url() -> str:

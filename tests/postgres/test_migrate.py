@@ -58,6 +58,7 @@ def test_refuses_a_newer_database(database_url: str) -> None:
         connection.execute("INSERT INTO knowledge_migrations VALUES (9999, '9999_future', 'x')")
     with pytest.raises(Conflict, match="9999"):
         migrate(database_url, HASH_MODEL)
+    assert migrate(database_url, HASH_MODEL, accept_newer=True) == []  # a release that is rolled back
 
 
 def test_refuses_another_model_and_alters_nothing(database_url: str) -> None:

@@ -113,6 +113,17 @@ def test_migrate_is_reachable_from_no_route_and_no_url() -> None:
     assert "FunctionUrlConfig" not in migrate
 
 
+def test_a_deploy_migrates_before_functions_change() -> None:
+    migration = RESOURCES["Migration"]
+    assert migration["Type"] == "AWS::CloudFormation::CustomResource"
+    assert migration["Properties"]["ServiceToken"] == {"Fn::GetAtt": ["MigrateFunction", "Arn"]}
+    assert int(migration["Properties"]["ServiceTimeout"]) > FUNCTIONS["MigrateFunction"]["Timeout"]
+    assert migration["Properties"]["Release"] == {"Ref": "MigrateFunction.Version"}  # so that each release updates it
+    waiting = {name for name in FUNCTIONS if RESOURCES[name].get("DependsOn") == "Migration"}
+    # The two that Migration itself needs: MigrateFunction, and SyncTriggerFunction, which its schedules fire.
+    assert set(FUNCTIONS) - waiting == {"MigrateFunction", "SyncTriggerFunction"}
+
+
 def test_functions_run_on_a_supported_runtime_and_are_taken_as_they_are() -> None:
     assert GLOBALS["Runtime"] == "python3.13"
     assert GLOBALS["Handler"] == "app.handler"

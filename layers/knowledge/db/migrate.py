@@ -58,11 +58,14 @@ def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
     return migrations
 
 
-def migrate(conninfo: str, model: EmbeddingModel, *, folder: Path = MIGRATIONS) -> list[str]:
+def migrate(
+    conninfo: str, model: EmbeddingModel, *, folder: Path = MIGRATIONS, accept_newer: bool = False
+) -> list[str]:
     """Bring a database to today's schema, with vector columns for ``model``; returns the names applied now.
 
-    Raises Conflict when the database is newer than this code or an applied migration was edited, ModelMismatch when it
-    holds another model's vectors (nothing is altered because of that), StoreUnavailable when it cannot be reached.
+    Raises Conflict when the database is newer than this code (unless ``accept_newer``, for a release that is rolled
+    back: migrations only add) or an applied migration was edited, ModelMismatch when it holds another model's vectors
+    (nothing is altered because of that), StoreUnavailable when it cannot be reached.
     """
     if model.dimensions > MAX_INDEXED_DIMENSIONS:
         raise Conflict(
@@ -74,7 +77,8 @@ def migrate(conninfo: str, model: EmbeddingModel, *, folder: Path = MIGRATIONS) 
             conninfo, row_factory=dict_row, application_name="knowledge-migrate"
         ) as connection:
             applied = [migration.name for migration in read_migrations(folder) if _apply(connection, migration, model)]
-            _refuse_newer_database(connection, folder)
+            if not accept_newer:
+                _refuse_newer_database(connection, folder)
             require_model(connection, model)
             return applied
     except psycopg.Error as error:
