@@ -13,7 +13,7 @@ app = typer.Typer(help="Load very many documents for the first time.", no_args_i
 
 @app.command("begin")
 def begin(database: Database = None) -> None:
-    """Put the vector index away.
+    """Put the vector indexes away.
 
     Queries stay right, and are slower until `knowledge bulk-load finish`.
 
@@ -26,12 +26,12 @@ def begin(database: Database = None) -> None:
 
     with open_connection(database) as connection:
         BulkLoad(connection).begin()
-    note("the vector index is put away; load, and then run `knowledge bulk-load finish`")
+    note("the vector indexes are put away; load, and then run `knowledge bulk-load finish`")
 
 
 @app.command("finish")
 def finish(database: Database = None) -> None:
-    """Build the vector index again.
+    """Build the vector indexes again.
 
     Readers and writers go on meanwhile. Do it again when it was interrupted.
 
@@ -43,9 +43,9 @@ def finish(database: Database = None) -> None:
     from knowledge.documents.bulk_load import BulkLoad
 
     with open_connection(database) as connection:
-        note("building the vector index ...")
+        note("building the vector indexes ...")
         took = BulkLoad(connection).finish()
-    note(f"the vector index is back ({took.total_seconds():,.1f} s)")
+    note(f"the vector indexes are back ({took.total_seconds():,.1f} s)")
 
 
 @app.command("state")
@@ -62,7 +62,7 @@ def state(database: Database = None) -> None:
     with open_connection(database) as connection:
         found = BulkLoad(connection).state()
     if found.put_away_at is not None:
-        results.print(f"bulk load since {found.put_away_at:%Y-%m-%d %H:%M}; the index is not there")
+        results.print(f"bulk load since {found.put_away_at:%Y-%m-%d %H:%M}; the indexes are not there")
     elif found.index_is_valid:
         results.print("no bulk load; the vector index serves queries")
     else:

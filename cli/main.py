@@ -12,6 +12,7 @@ import typer
 from cli.archive import export, import_
 from cli.bulk_load import app as bulk_load
 from cli.database import dsn, migrate
+from cli.doctor import doctor
 from cli.documents import delete
 from cli.exits import ExitCode, describe, exit_code
 from cli.ingest import ingest
@@ -23,6 +24,7 @@ from cli.stack import demo, up
 from cli.stats import stats
 from cli.sync import providers, sync
 from cli.sync import runs_app as runs
+from cli.tag_indexes import app as tag_indexes
 from cli.version import version
 from knowledge.settings import SettingsError
 from spot_sdk.errors import KnowledgeError
@@ -63,11 +65,17 @@ def options(
 for command in (up, demo, query, ingest, delete, stats, export):
     app.command()(command)
 app.command("import")(import_)
-for command in (migrate, dsn, version):
+for command in (migrate, doctor, dsn, version):
     app.command()(command)
 for command in (sync, providers):
     app.command()(command)
-for name, group in (("runs", runs), ("schedules", schedules), ("keys", keys), ("bulk-load", bulk_load)):
+for name, group in (
+    ("runs", runs),
+    ("schedules", schedules),
+    ("keys", keys),
+    ("tag-indexes", tag_indexes),
+    ("bulk-load", bulk_load),
+):
     app.add_typer(group, name=name)
 
 

@@ -1,21 +1,28 @@
 -- state --
--- Since when the index is put away, and whether it is there, whole.
-SELECT (SELECT put_away_at FROM knowledge_put_away_indexes WHERE name = %(name)s) AS put_away_at,
+-- Since when the indexes are put away, and whether the one over all rows is there, whole.
+SELECT (SELECT min(put_away_at) FROM knowledge_put_away_indexes) AS put_away_at,
        EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND indisvalid) AS index_is_valid
 
 -- remember --
--- Keep the definition of the index if it is there, whole; one that was kept before stays.
+-- Keep the definitions of the vector indexes that are there, whole; what was kept before stays.
 INSERT INTO knowledge_put_away_indexes (name, definition)
-SELECT %(name)s, pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND indisvalid
+SELECT class.relname, pg_get_indexdef(indexrelid)
+FROM pg_index JOIN pg_class AS class ON class.oid = indexrelid
+WHERE indrelid = 'knowledge_documents'::regclass AND indisvalid
+  AND (class.relname = %(name)s OR starts_with(class.relname, %(prefix)s))
 ON CONFLICT (name) DO NOTHING
 
 -- drop --
 -- Without the index an insert costs a fraction.
-DROP INDEX IF EXISTS knowledge_documents_embedding
+DROP INDEX IF EXISTS {name}
 
 -- remembered --
--- The statement that brings the index back.
-SELECT definition FROM knowledge_put_away_indexes WHERE name = %(name)s
+-- The statements that bring the indexes back, that over all rows first.
+SELECT name, definition FROM knowledge_put_away_indexes ORDER BY name <> %(name)s, name
+
+-- is_valid --
+-- Whether an index is there, whole.
+SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND indisvalid) AS is_valid
 
 -- forget --
 -- The index is back.
