@@ -202,14 +202,18 @@ class KnowledgeClient:
         if query is None:
             return []
         if self._cache is None:
-            return await self._ask(query)
+            return (await self._ask(query)).documents
         key = (self._connection.identity, query.model_dump_json())
         generation = self._cache.generation
         documents = self._cache.get(key)
         if documents is None:
-            documents = await self._ask(query)
+            documents = (await self._ask(query)).documents
             self._cache.put(key, documents, generation)
         return documents
+
+    async def ask(self, query: Query) -> QueryResult:
+        """The store's whole answer to a query, with ``debug`` where it asks for that. Past the cache and all limits."""
+        return await self._ask(query)
 
     async def version(self) -> Version:
         """The store's release and embedding model; ``embedding.chunk_chars`` is the length to chunk to."""
@@ -219,10 +223,10 @@ class KnowledgeClient:
         """How many documents there are, by tag and by source."""
         return await self._connection.call(Stats, "GET", "/stats")
 
-    async def _ask(self, query: Query) -> list[KnowledgeDocument]:
+    async def _ask(self, query: Query) -> QueryResult:
         wanted = None if query.debug else {"debug"}  # so that an older server takes it
         body = query.model_dump_json(exclude=wanted).encode()  # repeatable: a question changes nothing
-        return (await self._connection.call(QueryResult, "POST", "/query", body=body)).documents
+        return await self._connection.call(QueryResult, "POST", "/query", body=body)
 
 
 @lru_cache(maxsize=4)

@@ -12,6 +12,8 @@ from spot_sdk.checks import AnalysedEmail, Asker, build, check_documents, check_
 from spot_sdk.documents import (
     KnowledgeDocument,
     Query,
+    QueryDebug,
+    QueryResult,
     RetrievalLimits,
     Stats,
     SyncRunRef,
@@ -135,6 +137,10 @@ class FakeKnowledgeClient:
     ) -> list[KnowledgeDocument]:
         query = self._asker.query(tags, text, top_k, min_score, strategy)
         return [] if query is None else self._store.answer(query)
+
+    async def ask(self, query: Query) -> QueryResult:
+        debug = QueryDebug(strategy=query.strategy) if query.debug else None
+        return QueryResult(documents=self._store.answer(query), debug=debug)
 
     async def version(self) -> Version:
         return self._store.version()

@@ -27,7 +27,8 @@ from spot_sdk.errors import EmbeddingFailed, InvalidDocument, KnowledgeError, Pr
 from spot_sdk.knowledge_tags import WELL_KNOWN_TAGS
 from spot_sdk.sync import RemovalLimits, SyncRunRecord, SyncStatus
 from spot_sdk.tag_expression import parse
-from spot_sdk.testing.similarity import searchable_text, similarity
+from spot_sdk.testing.similarity import searchable_text
+from spot_sdk.testing.strategies import RANKINGS
 
 MODEL = EmbeddingModel(
     backend="fake", model="words-and-trigrams", version="1", dimensions=1, max_input_tokens=1_000_000, chunk_chars=2000
@@ -107,17 +108,10 @@ class FakeStore:
         self._fail_if_told()
         self.queries.append(query)
         expression = parse(query.tags)
-        scored = [
-            (similarity(query.text, searchable_text(document)), document)
-            for document in self.live_documents()
-            if expression is None or expression.matches(document.tags)
+        admitted = [
+            document for document in self.live_documents() if expression is None or expression.matches(document.tags)
         ]
-        best = sorted(scored, key=lambda pair: (-pair[0], pair[1].id))[: query.top_k]
-        return [
-            document.model_copy(deep=True, update={"score": score})
-            for score, document in best
-            if score >= query.min_score
-        ]
+        return RANKINGS[query.strategy](query, admitted)
 
     def live_documents(self) -> list[KnowledgeDocument]:
         """What has not expired, by id."""

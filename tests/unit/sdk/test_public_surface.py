@@ -57,6 +57,7 @@ def test_spot_sdk_knowledge_exports_these():
 
 def test_the_client_has_these_methods():
     assert public(KnowledgeClient) == {
+        "ask",
         "bulk_upsert",
         "close",
         "delete",
