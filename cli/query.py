@@ -12,8 +12,10 @@ from rich.text import Text
 from cli.options import Json, TagExpression, Url
 from cli.output import note, print_json, printable, results, snippet, table
 from cli.store import call
+from spot_sdk.checks import build
 from spot_sdk.client import KnowledgeClient
-from spot_sdk.documents import MAX_TOP_K, KnowledgeDocument, QueryResult
+from spot_sdk.documents import MAX_TOP_K, KnowledgeDocument, Query, QueryDebug, QueryResult, Strategy
+from spot_sdk.tag_expression import parse
 
 _SNIPPET_LENGTH = 220
 _HEADING_MARKS = re.compile(r"^#{1,6} +", re.MULTILINE)
@@ -26,30 +28,52 @@ def query(
     min_score: Annotated[
         float, typer.Option("--min-score", min=0, max=1, help="Leave out documents that are less similar than this.")
     ] = 0.0,
+    strategy: Annotated[
+        Strategy,
+        typer.Option(
+            "--strategy",
+            help="similarity: by meaning. diverse: without near-repeats. hybrid: by meaning and words, people first. "
+            "people: by names and addresses.",
+        ),
+    ] = "similarity",
+    debug: Annotated[bool, typer.Option("--debug", help="Tell how the question was answered.")] = False,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Find the documents closest in meaning to a text.
+    """Find the documents that answer a text best.
 
     Examples:
 
     \b
       knowledge query "Who may approve a payment to a new bank account?" --tags policy
       knowledge query "wire transfer urgent CEO" --tags "policy+finance|incident_report" --top-k 3
+      knowledge query "From: Vera Lind <vera.lind@examp1e.test>" --strategy people --debug
       knowledge query - --min-score 0.4 --json < mail.txt
     """
-    question = sys.stdin.read() if text == "-" else text
+    asked = build(
+        Query,
+        {
+            "text": sys.stdin.read() if text == "-" else text,
+            "tags": str(expression) if (expression := parse(tags)) else None,
+            "top_k": top_k,
+            "min_score": min_score,
+            "strategy": strategy,
+            "debug": debug,
+        },
+    )
 
-    async def ask(client: KnowledgeClient) -> list[KnowledgeDocument]:
-        return await client.fetch(text=question, tags=tags, top_k=top_k, min_score=min_score)
+    async def ask(client: KnowledgeClient) -> QueryResult:
+        return await client.ask(asked)
 
-    documents = call(url, ask)
+    answer = call(url, ask)
     if as_json:
-        print_json(QueryResult(documents=documents))
-    elif documents:
-        print_answer(documents)
+        print_json(answer)
+    elif answer.documents:
+        print_answer(answer.documents)
     else:
-        note(f"Nothing was found. {_advice(tags, min_score)}")
+        note(f"Nothing was found. {_advice(tags, min_score, strategy)}")
+    if answer.debug is not None and not as_json:
+        print_debug(answer.debug)
 
 
 def print_answer(documents: list[KnowledgeDocument]) -> None:
@@ -62,10 +86,30 @@ def print_answer(documents: list[KnowledgeDocument]) -> None:
                 (_title(document), "bold"),
                 (f"  [{', '.join(document.tags)}]\n", "cyan"),
                 (f"{printable(document.id)}\n", "dim"),
+                (_evidence(document), "yellow"),
                 f"{snippet(_HEADING_MARKS.sub('', document.content), _SNIPPET_LENGTH)}\n",
             ),
         )
     results.print(answer)
+
+
+def print_debug(debug: QueryDebug) -> None:
+    """A table of the legs of a search: their plans, what they expected and found, and how long they took."""
+    legs = table("leg", "plan", "expected rows", "found", "ms", right=("expected rows", "found", "ms"))
+    for leg in debug.legs:
+        expected = "" if leg.expected_rows is None else f"{leg.expected_rows:,}"
+        legs.add_row(leg.leg, leg.plan, expected, str(leg.found), f"{leg.milliseconds:.1f}")
+    results.print(legs)
+
+
+def _evidence(document: KnowledgeDocument) -> str:
+    """Which name or address of the document answers which words, and how nearly."""
+    if document.evidence is None:
+        return ""
+    found = document.evidence
+    return (
+        f"{found.match} {found.field}: {printable(found.asked)} ~ {printable(found.stored)} ({found.similarity:.2f})\n"
+    )
 
 
 def _title(document: KnowledgeDocument) -> str:
@@ -76,9 +120,11 @@ def _title(document: KnowledgeDocument) -> str:
     return printable(" > ".join(dict.fromkeys(parts))) or "(untitled)"
 
 
-def _advice(tags: str | None, min_score: float) -> str:
+def _advice(tags: str | None, min_score: float, strategy: Strategy) -> str:
     if min_score > 0:
         return f"Ask again with a --min-score below {min_score:g}."
+    if strategy == "people":
+        return "The text has no name or address that resembles one in the store; --strategy hybrid asks by words too."
     if tags:
         return f"No document has the tags {tags!r}; `knowledge stats` shows those that there are."
     return "The store is empty; `knowledge ingest FOLDER --source NAME` loads documents."

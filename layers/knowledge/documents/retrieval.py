@@ -1,15 +1,33 @@
-"""Retrieval: one question, the documents that answer it."""
+"""Retrieval: one question, the documents that answer it, by four strategies.
+
+``similarity``: the nearest vectors. ``diverse``: the same without near-repeats (``search.mmr``). ``hybrid``: vectors
+and words together (``search.fusion``), and whoever the question names before all else. ``people``: names and addresses.
+In every answer a higher score stands before a lower one, and ``min_score`` is a floor under what is returned.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from knowledge.documents.search import DocumentSearch
-from spot_sdk.documents import Query, QueryResult
-from spot_sdk.tag_expression import parse
+from knowledge.search import fusion, mmr
+from knowledge.search.people import PERSON_SCORE, mentions
+from spot_sdk.documents import KnowledgeDocument, LegDebug, Query, QueryDebug, QueryResult
+from spot_sdk.tag_expression import TagExpression, parse
 
 if TYPE_CHECKING:
-    from knowledge.embedding.base import Embedder
+    from knowledge.embedding.base import Embedder, Vector
+
+FUSED = 100
+"""So many of each leg's best take part in ``hybrid``."""
+
+DENSE_WEIGHT = 0.5
+DENSE_WEIGHT_OF_HASHED_WORDS = 0.3
+"""What meaning counts in ``hybrid``, the rest being words; measured in ADR 8."""
+
+_DIVERSE_FROM, _DIVERSE_AT_LEAST, _DIVERSE_AT_MOST = 4, 40, 200
 
 
 class Retrieval:
@@ -24,9 +42,109 @@ class Retrieval:
 
         Raises InvalidTagExpression, EmbedderUnavailable, EmbeddingFailed, ModelMismatch and the store's errors.
         """
-        expression = parse(query.tags)
-        found = self._search.nearest(self._embedder.embed(query.text), expression, query.top_k)
-        return QueryResult(
-            documents=[document for document in found.rows if (document.score or 0.0) >= query.min_score],
-            text_over_window=self._embedder.over_window(query.text),
+        legs = _Legs(self._search, parse(query.tags), query.text)
+        match query.strategy:
+            case "people":
+                documents = [d for d in legs.people(query.top_k) if _score(d) >= query.min_score]
+                over_window = False
+            case "similarity":
+                documents = self._similar(legs, query)
+                over_window = self._embedder.over_window(query.text)
+            case "diverse":
+                documents = self._diverse(legs, query)
+                over_window = self._embedder.over_window(query.text)
+            case "hybrid":
+                documents = self._hybrid(legs, query)
+                over_window = self._embedder.over_window(query.text)
+        debug = QueryDebug(strategy=query.strategy, legs=legs.debug) if query.debug else None
+        return QueryResult(documents=documents, text_over_window=over_window, debug=debug)
+
+    def _similar(self, legs: _Legs, query: Query) -> list[KnowledgeDocument]:
+        found = legs.nearest(self._embedder.embed(query.text), query.top_k)
+        return [document for document in found if _score(document) >= query.min_score]
+
+    def _diverse(self, legs: _Legs, query: Query) -> list[KnowledgeDocument]:
+        """Chosen by MMR among the nearest that reach ``min_score``, given in the order of their similarity."""
+        wanted = max(_DIVERSE_AT_LEAST, min(_DIVERSE_AT_MOST, _DIVERSE_FROM * query.top_k))
+        nearest = legs.nearest(self._embedder.embed(query.text), wanted)
+        candidates = {document.id: document for document in nearest if _score(document) >= query.min_score}
+        likeness = self._search.likeness(list(candidates))
+        present = [candidates[id_] for id_ in likeness]
+        taken = mmr.diverse([_score(document) for document in present], list(likeness.values()), query.top_k)
+        return [present[number] for number in sorted(taken)]
+
+    def _hybrid(self, legs: _Legs, query: Query) -> list[KnowledgeDocument]:
+        """Each document's score of both legs, whichever of them found it; then those who are named in the question."""
+        vector = self._embedder.embed(query.text)
+        nearest = {document.id: document for document in legs.nearest(vector, FUSED)}
+        by_words = legs.by_words(FUSED, also=nearest)
+        dense = {id_: _score(document) for id_, document in nearest.items()}
+        dense |= self._search.similarities(vector, [id_ for id_ in by_words if id_ not in dense])
+        weight = DENSE_WEIGHT_OF_HASHED_WORDS if self._embedder.model.backend == "hash" else DENSE_WEIGHT
+        scores = fusion.fuse(dense, {id_: score for id_, score in by_words.items() if id_ in dense}, weight)
+        named = self._named(legs, query.top_k)
+        highest = max((score for id_, score in scores.items() if id_ not in named), default=0.0)
+        scores |= {id_: max(_score(document), highest) for id_, document in named.items()}
+        best = fusion.best(scores, query.top_k, query.min_score, first=named)
+        known = nearest | named
+        known |= self._search.documents([id_ for id_ in best if id_ not in known])
+        return _with_scores(best, known)
+
+    def _named(self, legs: _Legs, top_k: int) -> dict[str, KnowledgeDocument]:
+        """Who is named or written to in the question: as stored, or looking just like it."""
+        if not mentions(legs.text):
+            return {}
+        return {
+            document.id: document
+            for document in legs.people(top_k)
+            if _score(document) >= PERSON_SCORE and document.evidence and document.evidence.match != "near"
+        }
+
+
+class _Legs:
+    """The legs of one question's search; each writes down how it went."""
+
+    def __init__(self, search: DocumentSearch, expression: TagExpression | None, text: str) -> None:
+        self._search = search
+        self._expression = expression
+        self.text = text
+        self.debug: list[LegDebug] = []
+
+    def nearest(self, vector: Vector, limit: int) -> list[KnowledgeDocument]:
+        started = time.perf_counter()
+        found = self._search.nearest(vector, self._expression, limit)
+        self._note("dense", found.plan.path, found.plan.expected_rows, found.rows, started)
+        return found.rows
+
+    def by_words(self, limit: int, also: Mapping[str, object]) -> dict[str, float]:
+        started = time.perf_counter()
+        found = self._search.by_words(self.text, self._expression, limit, also)
+        self._note("lexical", found.plan, found.matching, found.scores, started)
+        return found.scores | found.further
+
+    def people(self, limit: int) -> list[KnowledgeDocument]:
+        started = time.perf_counter()
+        found = self._search.people(self.text, self._expression, limit)
+        self._note("people", "exact_lookalike_near", None, found, started)
+        return found
+
+    def _note(
+        self,
+        leg: Literal["dense", "lexical", "people"],
+        plan: str,
+        expected_rows: int | None,
+        found: Sequence[object] | Mapping[str, object],
+        started: float,
+    ) -> None:
+        took_ms = round((time.perf_counter() - started) * 1000, 3)
+        self.debug.append(
+            LegDebug(leg=leg, plan=plan, expected_rows=expected_rows, found=len(found), milliseconds=took_ms)
         )
+
+
+def _score(document: KnowledgeDocument) -> float:
+    return document.score or 0.0
+
+
+def _with_scores(scores: Mapping[str, float], documents: Mapping[str, KnowledgeDocument]) -> list[KnowledgeDocument]:
+    return [documents[id_].model_copy(update={"score": s}) for id_, s in scores.items() if id_ in documents]
