@@ -49,6 +49,72 @@ def test_leaves_other_sources_alone(source_sync: SourceSync, ingestion: Ingestio
     assert stored(database) == {"a", "x", "y"}
 
 
+def test_what_is_sent_outside_a_run_meanwhile_stays_though_it_is_unchanged(
+    source_sync: SourceSync, ingestion: Ingestion, database: Database
+) -> None:
+    run_with(source_sync, "a", "b", "gone")
+    run = source_sync.start("wiki").run
+    source_sync.upsert(run, documents("a"))
+    assert ingestion.upsert(documents("b")).unchanged == 1
+    assert source_sync.complete(run, ANY_REMOVAL).removed == 1
+    assert stored(database) == {"a", "b"}
+
+
+def test_a_page_replaced_meanwhile_stays_though_it_is_unchanged(
+    source_sync: SourceSync, ingestion: Ingestion, database: Database
+) -> None:
+    page = [KnowledgeDocument(id="p#1", content="x", source="wiki", metadata={"parent_id": "p"})]
+    ingestion.upsert(page)
+    run_with(source_sync, "a", "p#1", limits=RemovalLimits(share=0))
+    ingestion.upsert(page)
+    run = source_sync.start("wiki").run
+    source_sync.upsert(run, documents("a"))
+    assert ingestion.replace_children("p", page).unchanged == 1
+    assert source_sync.complete(run, ANY_REMOVAL).removed == 0
+    assert stored(database) == {"a", "p#1"}
+
+
+def test_what_is_sent_after_the_guard_held_is_not_removed_by_its_confirmation(
+    source_sync: SourceSync, ingestion: Ingestion, database: Database
+) -> None:
+    run_with(source_sync, "a", "b")
+    held = run_with(source_sync)
+    ingestion.upsert(documents("a"))
+    assert source_sync.confirm(held.id).removed == 1
+    assert stored(database) == {"a"}
+
+
+def test_an_unchanged_document_that_goes_before_it_is_kept_is_created_anew(
+    source_sync: SourceSync, ingestion: Ingestion, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_with(source_sync, "a", "b")
+    run = source_sync.start("wiki").run
+    source_sync.upsert(run, documents("a"))
+    prepare, prepared = ingestion.prepare, 0
+
+    def prepare_and_be_overtaken(*arguments, **options):
+        nonlocal prepared
+        found = prepare(*arguments, **options)
+        prepared += 1
+        if prepared == 1:
+            assert source_sync.complete(run, ANY_REMOVAL).removed == 1
+        return found
+
+    monkeypatch.setattr(ingestion, "prepare", prepare_and_be_overtaken)
+    assert ingestion.upsert(documents("b")).created == 1
+    assert stored(database) == {"a", "b"}
+
+
+def test_unchanged_documents_are_not_touched_where_no_run_could_remove_them(
+    source_sync: SourceSync, ingestion: Ingestion, database: Database
+) -> None:
+    run_with(source_sync, "a")
+    places = "SELECT ctid::text AS place FROM knowledge_documents"
+    before = database.run(lambda t: t.execute(places).fetchall())
+    assert ingestion.upsert(documents("a")).unchanged == 1
+    assert database.run(lambda t: t.execute(places).fetchall()) == before
+
+
 def test_an_empty_run_removes_nothing(source_sync: SourceSync, database: Database) -> None:
     run_with(source_sync, "a", "b")
     record = run_with(source_sync)

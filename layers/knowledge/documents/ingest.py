@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.db.connection import Transaction
 from knowledge.documents.fingerprint import Fingerprinted
-from knowledge.documents.store import DocumentStore, Stored
+from knowledge.documents.store import NO_MOMENTS, DocumentStore, Stored
 from knowledge.documents.writer import ANY_WRITER, Writer
 from spot_sdk.documents import KnowledgeDocument, UpsertOutcome, UpsertResult, UpsertStatus
 from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, Problem
@@ -31,6 +31,12 @@ class Prepared:
     refused: dict[str, EmbeddingFailed]
     embedded: int
     over_window: int
+
+    @property
+    def unchanged(self) -> list[Fingerprinted]:
+        """Those that are stored already just as offered."""
+        others = {entry.document.id for entry, _ in self.entries} | self.refused.keys()
+        return [entry for entry in self.offered if entry.document.id not in others]
 
     @property
     def ids(self) -> list[str]:
@@ -78,9 +84,22 @@ class Ingestion:
         Raises DuplicateDocument when an id stands twice, Forbidden when the writer may not write one; these,
         EmbedderUnavailable, ModelMismatch and the store's errors leave nothing stored.
         """
-        prepared = self.prepare(documents, writer)
-        written = self._store.upsert(prepared.entries, writer=writer) if prepared.entries else {}
-        return prepared.result(written)
+        while True:
+            try:
+                return self._write(self.prepare(documents, writer), writer)
+            except _Overtaken:
+                continue
+
+    def _write(
+        self, prepared: Prepared, writer: Writer = ANY_WRITER, moments: Mapping[str, datetime] = NO_MOMENTS
+    ) -> UpsertResult:
+        """Outside a sync run: whatever is offered counts as written now, what is unchanged too."""
+
+        def after(transaction: Transaction, _: dict[str, bool]) -> None:
+            if not self._store.refresh(transaction, prepared.unchanged):
+                raise _Overtaken
+
+        return prepared.result(self._store.upsert(prepared.entries, writer=writer, moments=moments, after=after))
 
     def replace_children(
         self,
@@ -119,6 +138,7 @@ class Ingestion:
 
         def after(transaction: Transaction, _: dict[str, bool]) -> None:
             self._store.delete_other_children(transaction, parent_id, source, keep=prepared.ids)
+            self._store.refresh(transaction, prepared.unchanged)
             if not self._store.holds(transaction, prepared.offered):
                 raise _Overtaken
 
@@ -130,11 +150,13 @@ class Ingestion:
         A vector spares the embedding where it is of the text that its document has now; it must be this model's.
         """
         vectors = {entry.content_hash: entry.embedding for entry in archived if entry.embedding is not None}
-        prepared = self.prepare([entry.document for entry in archived], vectors=vectors)
-        if not prepared.entries:
-            return prepared.result({})
         moments = {entry.document.id: entry.updated_at for entry in archived}
-        return prepared.result(self._store.upsert(prepared.entries, moments=moments))
+        while True:
+            prepared = self.prepare([entry.document for entry in archived], vectors=vectors)
+            try:
+                return self._write(prepared, moments=moments)
+            except _Overtaken:
+                continue
 
     def prepare(
         self,

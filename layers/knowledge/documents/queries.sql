@@ -73,6 +73,29 @@ JOIN knowledge_documents AS stored USING (id, row_hash)
 ORDER BY stored.id
 FOR SHARE OF stored
 
+-- touch --
+-- Of documents offered again as they are stored: those whose source has a run that is open or holds removals back count
+-- as written now, so that the run does not remove them. Where there is no such run, nothing is written.
+WITH removing AS (
+    SELECT DISTINCT source FROM unnest(%(sources)s::text[]) AS source
+    JOIN knowledge_sync_runs AS run ON run.name = 'source:' || source
+    WHERE run.status = 'running' OR (run.status = 'partial' AND run.held > 0)
+), kept AS (
+    SELECT stored.id
+    FROM unnest(%(ids)s::text[], %(row_hashes)s::bytea[]) AS offered (id, row_hash)
+    JOIN knowledge_documents AS stored USING (id, row_hash)
+    JOIN removing USING (source)
+    ORDER BY stored.id
+    FOR UPDATE OF stored
+)
+UPDATE knowledge_documents AS stored SET stored_at = clock_timestamp() FROM kept WHERE stored.id = kept.id
+
+-- count_same --
+-- How many of these documents are stored just as offered.
+SELECT count(*) AS same
+FROM unnest(%(ids)s::text[], %(row_hashes)s::bytea[]) AS offered (id, row_hash)
+JOIN knowledge_documents AS stored USING (id, row_hash)
+
 -- count_unseen --
 -- Of one source's documents: all, and those that a run has not seen and nobody wrote since it began.
 SELECT count(*) AS total,

@@ -71,7 +71,7 @@ def _nothing(*_: object) -> None:
     pass
 
 
-_NO_MOMENTS: Mapping[str, datetime] = MappingProxyType({})
+NO_MOMENTS: Mapping[str, datetime] = MappingProxyType({})
 
 
 class DocumentStore:
@@ -103,7 +103,7 @@ class DocumentStore:
         entries: Sequence[tuple[Fingerprinted, Vector | PgVector]],
         *,
         writer: Writer = ANY_WRITER,
-        moments: Mapping[str, datetime] = _NO_MOMENTS,
+        moments: Mapping[str, datetime] = NO_MOMENTS,
         before: Before = _nothing,
         after: After = _nothing,
     ) -> dict[str, bool]:
@@ -172,6 +172,18 @@ class DocumentStore:
         """True when every document is stored just as offered, and stays so to the end of the transaction."""
         rows = transaction.execute(_SQL["lock_same"], _keys(offered)).fetchall()
         return len(rows) == len(offered)
+
+    def refresh(self, transaction: Transaction, offered: Sequence[Fingerprinted]) -> bool:
+        """Keep documents that are stored just as offered from runs of their sources that began before.
+
+        True when every one of them is there still.
+        """
+        if not offered:
+            return True
+        sources = list({entry.document.source for entry in offered})
+        transaction.execute(_SQL["touch"], _keys(offered) | {"sources": sources})
+        row = transaction.execute(_SQL["count_same"], _keys(offered)).fetchone()
+        return row is not None and row["same"] == len(offered)
 
     def count_unseen(self, transaction: Transaction, run_id: int, source: str, since: datetime) -> Unseen:
         """Of one source's documents: all, those a run saw, and those it did not and nobody wrote since."""
