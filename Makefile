@@ -37,6 +37,12 @@ test: .dev  ## run the tests (ARGS="tests/unit -k tags" for some of them)
 test-crash: .dev  ## storms of writers and killed servers, some minutes
 	@exec .venv/bin/python -m pytest tests/crash -s $(ARGS)
 
+# Folders with collections; from the command line or the environment. The example company's is always among them.
+COLLECTIONS ?=
+.PHONY: eval
+eval: .dev  ## measure retrieval (COLLECTIONS="folder ..." besides the example company), compare with the last run
+	@exec .venv/bin/python -m eval.run examples/company $(COLLECTIONS)
+
 .PHONY: check
 check: .dev validate  ## check format, lint, types, import rules and the template
 	.venv/bin/ruff format --check
