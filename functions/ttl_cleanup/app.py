@@ -1,4 +1,4 @@
-"""Lambda: remove expired documents. Invoked hourly by an EventBridge rule."""
+"""Lambda: remove expired documents, and fold up what is counted of words. Invoked hourly by an EventBridge rule."""
 
 from __future__ import annotations
 
@@ -14,5 +14,6 @@ MARGIN_MS = 10_000  # a batch ends well within it
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     result = wiring.expiry().clean_up(lambda: context.get_remaining_time_in_millis() > MARGIN_MS)
-    logger.info("cleaned up", **result.model_dump())
+    folded = wiring.words().fold()
+    logger.info("cleaned up", **result.model_dump(), folded=folded)
     return result.model_dump()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from knowledge.embedding.settings_model import EmbeddingSettings
 
@@ -62,11 +62,26 @@ class SyncSettings(BaseModel):
     schedule_prefix: str = "knowledge"
 
 
+class SearchSettings(BaseModel):
+    """How words are taken: a text search configuration of PostgreSQL, such as ``simple`` or ``english``.
+
+    None leaves it as it is in the database, which begins with ``english``.
+    """
+
+    model_config = ConfigDict(defer_build=True, frozen=True)
+
+    language: Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,62}$")] | None = None
+
+
 def database() -> DatabaseSettings:
     settings = _read(DatabaseSettings, url="DATABASE_URL", secret_arn="DATABASE_SECRET_ARN")  # noqa: S106 - a name
     if settings.url is None and settings.secret_arn is None:
         raise SettingsError("set DATABASE_URL or DATABASE_SECRET_ARN: there is no database to use")
     return settings
+
+
+def search() -> SearchSettings:
+    return _read(SearchSettings, language="SEARCH_LANGUAGE")
 
 
 def access() -> AccessSettings:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from knowledge.documents.retrieval import Retrieval
     from knowledge.documents.store import DocumentStore
     from knowledge.documents.sync_run import SourceSync
+    from knowledge.documents.words import WordIndex
     from knowledge.documents.writer import Writer
     from knowledge.embedding.base import Embedder
     from knowledge.sync.config import Provider, SpotConfig
@@ -73,6 +74,13 @@ def expiry() -> Expiry:
     from knowledge.documents.expiry import Expiry
 
     return Expiry(documents())
+
+
+@cache
+def words() -> WordIndex:
+    from knowledge.documents.words import WordIndex
+
+    return WordIndex(database())
 
 
 @cache
@@ -200,10 +208,17 @@ def internal_keys() -> list[str]:
 
 
 def migrate(*, accept_newer: bool = False) -> list[str]:
-    """Apply the migrations that the database does not have yet; returns their names. Raises what it raises."""
+    """Apply the migrations that the database does not have yet; returns their names. Raises what it raises.
+
+    Where SEARCH_LANGUAGE is set, words are taken by it from then on.
+    """
     from knowledge.db.migrate import migrate
 
-    return migrate(database_url(), embedder().model, accept_newer=accept_newer)
+    applied = migrate(database_url(), embedder().model, accept_newer=accept_newer)
+    language = settings.search().language
+    if language is not None:
+        words().use_language(language)
+    return applied
 
 
 def database_url() -> str:
@@ -237,6 +252,7 @@ _CONSTRUCTORS = (
     ingestion,
     retrieval,
     expiry,
+    words,
     source_sync,
     provider_sync,
     keys,

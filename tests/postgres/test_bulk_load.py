@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from knowledge.db.connection import Database
-from knowledge.documents.bulk_load import VECTOR_INDEX, BulkLoad
+from knowledge.documents.bulk_load import VECTOR_INDEX, WORDS_INDEX, BulkLoad
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.retrieval import Retrieval
 from knowledge.documents.search import DocumentSearch
@@ -25,9 +25,9 @@ def documents(count: int) -> list[KnowledgeDocument]:
     return [KnowledgeDocument(id=f"d{n:04d}", content=f"note {n} on topic {n % 17}", tags=["t"]) for n in range(count)]
 
 
-def definition(url: str) -> str | None:
+def definition(url: str, name: str = VECTOR_INDEX) -> str | None:
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT indexdef FROM pg_indexes WHERE indexname = %s", (VECTOR_INDEX,)).fetchone()
+        row = connection.execute("SELECT indexdef FROM pg_indexes WHERE indexname = %s", (name,)).fetchone()
     return row[0] if row else None
 
 
@@ -40,6 +40,18 @@ def test_the_index_comes_back_as_it_was(bulk_load: BulkLoad, ingestion: Ingestio
     bulk_load.finish()
     assert definition(database_url) == before
     assert bulk_load.state() == (None, True)
+
+
+def test_the_index_of_words_goes_and_comes_with_it(
+    bulk_load: BulkLoad, ingestion: Ingestion, search: DocumentSearch, database_url: str
+) -> None:
+    before = definition(database_url, WORDS_INDEX)
+    bulk_load.begin()
+    assert definition(database_url, WORDS_INDEX) is None
+    ingestion.upsert(documents(50))
+    assert len(search.by_words("topic 3", None, 100).scores) == 50
+    bulk_load.finish()
+    assert definition(database_url, WORDS_INDEX) == before
 
 
 def test_beginning_or_finishing_twice_changes_nothing(bulk_load: BulkLoad, database_url: str) -> None:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from functions.ttl_cleanup.app import handler as clean_up_handler
+from knowledge import wiring
 from knowledge.db.connection import Database
 from knowledge.db.migrate import MIGRATIONS, migrate
 from knowledge.documents.fingerprint import searchable_text
@@ -22,8 +24,15 @@ from knowledge.documents.store import DocumentStore
 from knowledge.documents.words import ByWords, WordIndex, rank_by_words
 from knowledge.embedding.hashing import HashEmbedder
 from knowledge.search import bm25
+from knowledge.settings import SettingsError
 from spot_sdk.documents import KnowledgeDocument
 from spot_sdk.tag_expression import parse
+
+
+class EndlessContext:
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
 
 VOCABULARY = [f"word{n}" for n in range(60)]
 COMMON_FIRST = [1 / (n + 1) for n in range(60)]
@@ -292,3 +301,51 @@ def test_documents_from_before_the_words_get_them(
     found = database.run(lambda transaction: rank_by_words(transaction, "payment", parse("x"), 10))
     database.close()
     assert sorted(found.scores) == [f"d{n}" for n in range(1, 6)]
+
+
+def test_migrating_takes_words_as_the_environment_says_and_clean_up_folds(
+    database_url: str, database: Database, ingestion: Ingestion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"DATABASE_URL": database_url, "EMBEDDING_BACKEND": "hash", "SEARCH_LANGUAGE": "german"}.items():
+        monkeypatch.setenv(name, value)
+    wiring.reset()
+    wiring.migrate()
+    assert WordIndex(database).language() == "german"
+    monkeypatch.setenv("SEARCH_LANGUAGE", "no such; language")
+    with pytest.raises(SettingsError, match="SEARCH_LANGUAGE"):
+        wiring.migrate()
+    put(ingestion, a="alpha beta")
+    assert clean_up_handler({}, EndlessContext())["deleted"] == 0  # type: ignore[arg-type]
+    wiring.reset()
+    left = database.run(lambda t: t.execute("SELECT count(*) AS n FROM knowledge_word_changes").fetchone())
+    assert left == {"n": 0}
+
+
+def test_many_changes_fold_by_themselves(
+    database: Database, by_words: Callable[..., ByWords], ingestion: Ingestion
+) -> None:
+    put(ingestion, a="alpha")
+    database.run(
+        lambda t: t.execute(
+            """INSERT INTO knowledge_word_changes (collection, word, documents, occurrences)
+               SELECT 'elsewhere', 'w', 1, 1 FROM generate_series(1, 200001)"""
+        )
+    )
+    put(ingestion, b="alpha beta")
+    left = database.run(lambda t: t.execute("SELECT count(*) AS n FROM knowledge_word_changes").fetchone())
+    assert left is not None
+    assert left["n"] < 10
+    assert list(by_words("alpha").scores) == ["a", "b"]
+
+
+def test_bookkeeping_of_a_document_touches_no_words(database_url: str, ingestion: Ingestion) -> None:
+    put(ingestion, a="alpha")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        before = connection.execute("SELECT xmin::text, ctid::text FROM knowledge_document_words").fetchall()
+        connection.execute("UPDATE knowledge_documents SET stored_at = now(), metadata = '{\"seen\": 1}'")
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        hot = connection.execute(
+            "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'knowledge_documents'"
+        ).fetchone()
+        assert connection.execute("SELECT xmin::text, ctid::text FROM knowledge_document_words").fetchall() == before
+    assert hot == (1,)

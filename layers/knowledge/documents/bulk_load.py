@@ -1,12 +1,12 @@
-"""Bulk load: the first load of very many documents, without keeping the vector indexes up to date for each of them.
+"""Bulk load: the first load of very many documents, without keeping the large indexes up to date for each of them.
 
     begin ──► upsert, import, ingest, … as always ──► finish
 
-``begin`` drops the vector indexes, those of frequent tags included, and remembers their definitions, in one
-transaction; ``finish`` builds them again beside readers and writers (``CREATE INDEX CONCURRENTLY``). In between queries
-are answered by exact scans: right, and slower. When a load stops half-way, whatever is stored is stored, and ``finish``
-- or another load, and then ``finish`` - goes on from there. It pays when a load adds more than about a seventh of the
-table (docs/performance.md).
+``begin`` drops the vector indexes, those of frequent tags included, and the index of words, and remembers their
+definitions, in one transaction; ``finish`` builds them again beside readers and writers (``CREATE INDEX
+CONCURRENTLY``). In between queries are answered by scans: right, and slower. When a load stops half-way, whatever is
+stored is stored, and ``finish`` - or another load, and then ``finish`` - goes on from there. It pays when a load adds
+more than about a seventh of the table (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from psycopg import sql
 from knowledge.db.connection import Database, Transaction, set_local
 from knowledge.db.statements import load_statements
 from knowledge.documents.vector_indexes import TAG_INDEX_PREFIX, VECTOR_INDEX
+
+WORDS_INDEX = "knowledge_document_words_lexemes"
 
 _LOCK_TIMEOUT = "10s"  # for the moment's exclusive lock that dropping an index takes
 _BUILD_MEMORY = "1GB"  # the graph of 300,000 vectors of 384 dimensions; more spills, and is slower
@@ -35,7 +37,7 @@ class BulkLoadState(NamedTuple):
 
 
 class BulkLoad:
-    """Puts the vector indexes away and brings them back. Safe to call twice, and after a crash at any point."""
+    """Puts the indexes away and brings them back. Safe to call twice, and after a crash at any point."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -50,7 +52,9 @@ class BulkLoad:
         """Put the indexes away. Raises Overloaded when long queries do not let go of them within ten seconds."""
 
         def work(transaction: Transaction) -> None:
-            transaction.execute(_SQL["remember"], {"name": VECTOR_INDEX, "prefix": TAG_INDEX_PREFIX})
+            transaction.execute(
+                _SQL["remember"], {"name": VECTOR_INDEX, "words": WORDS_INDEX, "prefix": TAG_INDEX_PREFIX}
+            )
             for row in transaction.execute(_SQL["remembered"], {"name": VECTOR_INDEX}).fetchall():
                 _drop(transaction, row["name"])
 

@@ -4,12 +4,12 @@ SELECT (SELECT min(put_away_at) FROM knowledge_put_away_indexes) AS put_away_at,
        EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND indisvalid) AS index_is_valid
 
 -- remember --
--- Keep the definitions of the vector indexes that are there, whole; what was kept before stays.
+-- Keep the definitions of the indexes of vectors and words that are there, whole; what was kept before stays.
 INSERT INTO knowledge_put_away_indexes (name, definition)
 SELECT class.relname, pg_get_indexdef(indexrelid)
 FROM pg_index JOIN pg_class AS class ON class.oid = indexrelid
-WHERE indrelid = 'knowledge_documents'::regclass AND indisvalid
-  AND (class.relname = %(name)s OR starts_with(class.relname, %(prefix)s))
+WHERE indrelid IN ('knowledge_documents'::regclass, 'knowledge_document_words'::regclass) AND indisvalid
+  AND (class.relname IN (%(name)s, %(words)s) OR starts_with(class.relname, %(prefix)s))
 ON CONFLICT (name) DO NOTHING
 
 -- drop --
@@ -30,4 +30,4 @@ DELETE FROM knowledge_put_away_indexes WHERE name = %(name)s
 
 -- analyze --
 -- The planner chooses between scan and index by what it knows of the table.
-ANALYZE knowledge_documents
+ANALYZE knowledge_documents, knowledge_document_words
