@@ -26,7 +26,9 @@ from knowledge.body import parse_body
 from knowledge.deadline import deadline_in
 from knowledge.settings import SettingsError
 from knowledge.telemetry import logger
+from spot_sdk.documents import MAX_MEMBERS
 from spot_sdk.errors import (
+    MAX_PROBLEMS,
     InternalError,
     InvalidDocument,
     InvalidRequest,
@@ -59,9 +61,12 @@ class Request(APIGatewayProxyEventV2):
 
     @cached_property
     def json_body(self) -> Any:
-        return parse_body(
+        body = parse_body(
             self.body, is_base64=bool(self.is_base64_encoded), content_encoding=self.headers.get("content-encoding")
         )
+        if isinstance(body, dict) and len(body) > MAX_MEMBERS:  # each would become an error of its own
+            raise InvalidRequest(f"the body has {len(body)} members, more than any request has")
+        return body
 
     @property
     def path(self) -> str:
@@ -74,7 +79,7 @@ class Request(APIGatewayProxyEventV2):
         if not self.route_key.endswith("}"):  # a run's number inside the path has nothing to encode
             return path
         for value in self.path_parameters.values():
-            if not path.endswith(value) or self.raw_query_string:
+            if not path.endswith(value) or self.raw_query_string or "\ufffd" in value:
                 raise InvalidRequest("the id was damaged on its way in the path; send it to POST /delete")
             return path.removesuffix(value) + quote(value, safe="")
         return path
@@ -169,11 +174,11 @@ def read(model: type[Model], values: Any) -> Model:
 
 def _as_invalid_input(errors: Sequence[Any], body: Any) -> KnowledgeError:
     """Pydantic's findings as problems that name the document and the field."""
-    problems = [_as_problem(error["loc"], error["msg"], body) for error in errors]
+    problems = [_as_problem(error["loc"], error["msg"], body) for error in errors[:MAX_PROBLEMS]]
     kind = InvalidDocument if any(problem.document for problem in problems) else InvalidRequest
     first = problems[0]
     where = " ".join(part for part in (first.document, first.field) if part)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return kind(f"{where}: {first.message}{more}", problems=problems)
 
 

@@ -9,7 +9,16 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, computed_field, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    computed_field,
+    field_validator,
+    model_validator,
+)
 
 from spot_sdk.errors import Problem
 from spot_sdk.knowledge_tags import TAG_RULE, is_tag, to_tag
@@ -23,6 +32,7 @@ MAX_METADATA_DEPTH = 32
 MAX_BATCH = 1_000
 MAX_QUERY_LENGTH = 100_000
 MAX_TOP_K = 100
+MAX_MEMBERS = 100
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 9998
 
@@ -147,13 +157,21 @@ class KnowledgeDocument(BaseModel):
 
     id: DocumentId
     content: Annotated[Text, Field(max_length=MAX_CONTENT_LENGTH), AfterValidator(_not_blank)]
-    tags: Annotated[list[Tag], Field(max_length=MAX_TAGS)] = []
+    tags: Annotated[list[Tag], Field(max_length=MAX_TAGS), FailFast()] = []
     metadata: dict[str, Any] = {}
     source: Annotated[Line, Field(max_length=MAX_SOURCE_LENGTH)] = ""
     updated_at: Moment | None = None
     expires_at: Moment | None = None
     score: float | None = None
     evidence: Evidence | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_members(cls, values: Any) -> Any:
+        """Thousands of unknown members would be thousands of errors."""
+        if isinstance(values, dict) and len(values) > MAX_MEMBERS:
+            raise ValueError(f"has {len(values)} members; a document has {len(cls.model_fields)}")
+        return values
 
     @field_validator("tags")
     @classmethod

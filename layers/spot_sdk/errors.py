@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from spot_sdk.documents import UpsertResult
 
 
+MAX_PROBLEMS = 100
+"""So many problems an error lists; its message says how many more there are."""
+
+
 class Problem(BaseModel):
     """One thing wrong with a request: which document (its id, if it has one), which field, and why."""
 

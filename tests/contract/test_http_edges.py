@@ -25,6 +25,7 @@ pytestmark = pytest.mark.anyio
         ("50 off", "50%2520off", {"50 off"}),
         ("x", "x%253Fy", {"x"}),
         ("x", "x?y", {"x"}),
+        ("\ufffd", "%FF", {"\ufffd"}),
     ],
 )
 async def test_delete_by_path_removes_what_is_named_or_nothing(
@@ -46,3 +47,26 @@ async def test_media_types_ignore_case(store_client: Callable[..., KnowledgeClie
             headers={"X-Internal-API-Key": KEY, "Content-Type": "application/JSON; Charset=UTF-8"},
         )
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("upsert", {"id": "a", "content": "x", **{f"k{n}": 1 for n in range(50_000)}}),
+        ("bulk-upsert", {"documents": [{"id": "a", "content": "x", **{f"k{n}": 1 for n in range(50_000)}}]}),
+        ("bulk-upsert", {"documents": [{"id": f"d{n}", "content": "x", "tags": ["r&d"] * 64} for n in range(1_000)]}),
+        ("bulk-upsert", {"documents": [{"id": "x" * 600, "content": "x"} for _ in range(1_000)]}),
+        ("query", {"text": "a", **{f"k{n}": 1 for n in range(50_000)}}),
+    ],
+)
+async def test_a_refusal_is_short_however_much_is_wrong(
+    store_client: Callable[..., KnowledgeClient], path: str, body: object
+) -> None:
+    store_client()
+    async with httpx.AsyncClient(transport=LambdaTransport()) as http:
+        answer = await http.post(
+            f"http://store.test/api/v1/knowledge/{path}", json=body, headers={"X-Internal-API-Key": KEY}
+        )
+    assert answer.status_code == 422
+    assert len(answer.content) < 100_000
+    assert len(answer.json().get("problems", [])) <= 100

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -163,7 +165,12 @@ def hang_up(handler: BaseHTTPRequestHandler) -> None:
         (say({"created": "many"}), "created"),
         (say({"created": 10**12}), "created"),
         (raw(200, b'{"message": "' + b"x" * 100_000 + b'"}'), "64 KiB"),
-        (drip, "within 1 s"),
+        (say({"created": True}), "created"),
+        (say({"updated": 2_147_483_647, "upserted": 2_147_483_647}), "updated"),
+        (say({"error": "ldap down"}), "says that it failed: ldap down"),
+        (say({"status": "failed"}), "says that it failed"),
+        (raw(200, gzip.compress(b'{"created": 1}'), {"Content-Encoding": "gzip"}), "Content-Encoding 'gzip'"),
+        (drip, "within 1 s (sync_timeout_ms)"),
         (hang_up, "cannot reach"),
     ],
 )  # fmt: skip
@@ -179,6 +186,35 @@ def test_whatever_goes_wrong_is_a_failed_run_with_a_reason(
     next_run = sync.run_scheduled("wiki", NOON + timedelta(minutes=1), 60)
     assert next_run is not None
     assert next_run.status == "succeeded"
+
+
+def test_the_functions_own_time_is_named_when_it_was_the_limit(sync: ProviderSync, endpoint: Endpoint) -> None:
+    endpoint.answer = drip
+    record = sync.run_scheduled("wiki", NOON, 0.2)
+    assert record is not None
+    assert "the function's own time was up" in record.error
+
+
+def test_a_packed_answer_is_not_even_unpacked(endpoint: Endpoint) -> None:
+    packed = b" " * 50_000_000
+    for _ in range(3):
+        packed = gzip.compress(packed)
+    endpoint.answer = raw(200, packed, {"Content-Encoding": "gzip, gzip, gzip"})
+    provider = config(endpoint.port).providers["wiki"]
+    tracemalloc.start()
+    with pytest.raises(ProviderFailed, match="Content-Encoding"):
+        call_provider(provider, run_id=1, key=None, timeout_s=20, stop=lambda: False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
+    assert endpoint.requests[0]["headers"]["Accept-Encoding"] == "identity"  # type: ignore[index]
+
+
+def test_a_key_that_no_header_can_carry_is_a_reason_and_not_a_crash(endpoint: Endpoint) -> None:
+    with pytest.raises(ProviderFailed, match="UnicodeEncodeError"):
+        call_provider(
+            config(endpoint.port).providers["wiki"], run_id=1, key="schlüssel", timeout_s=5, stop=lambda: False
+        )
 
 
 def test_a_provider_that_is_down_is_a_failed_run(sync: ProviderSync, endpoint: Endpoint) -> None:

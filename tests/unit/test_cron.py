@@ -148,8 +148,12 @@ def test_fires_in_the_same_minutes(expression: str) -> None:
         ("* * * *", "five fields"),
         ("1,,2 * * * *", "minute"),
         ("*-5 * * * *", "minute"),
-        ("１ * * * *", "minute"),
+        ("１ * * * *", "ASCII"),
         ("-1 * * * *", "minute"),
+        ("59-59/1 * * * *", "write '59'"),
+        ("0 0 * * \u017fun", "ASCII"),
+        ("1" * 5_000 + " * * * *", "at most 1000"),
+        ("*/" + "1" * 900 + " * * * *", "step"),
     ],
 )
 def test_refuses_with_the_reason_and_the_nearest_that_works(expression: str, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from textwrap import dedent
 
@@ -110,6 +111,11 @@ def test_a_file_that_declares_nothing_is_valid(text: str) -> None:
         (changed("http://provider-employee-dir:8000", "https://host:port"), 5, "url", "http(s)"),
         (changed("http://provider-employee-dir:8000", "https://"), 5, "url", "http(s)"),
         (changed("http://provider-employee-dir:8000", "provider:8000"), 5, "url", "http(s)"),
+        (changed("http://provider-employee-dir:8000", "https://@host"), 5, "url", "without user"),
+        (changed("http://provider-employee-dir:8000", "https://:secret@host"), 5, "url", "without user"),
+        (changed("http://provider-employee-dir:8000", "https://b\u00fccher.example"), 5, "url", "xn--"),
+        (changed("http://provider-employee-dir:8000", '"https://host/\\x01"'), 5, "url", "printable"),
+        (changed("http://provider-employee-dir:8000", f"https://host/{'x' * 2000}"), 5, "url", "at most 2000"),
         (changed("max_top_k: 10", "max_top_k: 0"), 13, "stages.0.retrieval_limits.max_top_k", "1"),
         (changed("min_score_floor: 0.3", "min_score_floor: 3"), 14, "stages.0.retrieval_limits.min_score_floor", "1"),
         (changed("name: enrichment", "name: ''"), 11, "stages.0.name", "at least 1"),
@@ -168,6 +174,14 @@ def test_a_name_that_yaml_takes_for_something_else_is_refused_until_it_is_quoted
     assert parse(f"plugins:\n  context_providers:\n    '{name}': {provider}\n").providers.keys() == {name}
 
 
+@pytest.mark.timeout(10)
+def test_aliases_of_aliases_are_refused_in_no_time() -> None:
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in itertools.pairwise("abcdefghi")
+    )
+    assert "not permitted" in refused(bomb)[0]
+
+
 def test_merge_keys_work() -> None:
     text = """\
 plugins:
@@ -190,6 +204,15 @@ plugins:
         ("- a\n- b\n", 1),
         ("just text\n", 1),
         ("plugins: 3\n", 1),
+        ("false\n", 1),
+        ("0\n", 1),
+        ("[]\n", 1),
+        ("''\n", 1),
+        ("stages: []\nsync: 2024-99-99\n", 2),
+        ("stages: []\nsync: 0x_\n", 2),
+        ("stages: []\nsync: !!int abc\n", 2),
+        ("stages: []\nsync: !!float x\n", 2),
+        (f"stages: []\nsync: {'9' * 5000}\n", 2),
     ],
 )
 def test_what_is_no_mapping_in_yaml_is_refused_with_its_line(text: str, line: int) -> None:

@@ -28,6 +28,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from knowledge.sync.cron import CronError, translate
 from spot_sdk.documents import RetrievalLimits
 
+MAX_URL_LENGTH = 2_000
 MAX_TIMEOUT_MS = 840_000  # a Lambda function lives 15 minutes; one is left for recording how it went
 
 _NAME_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
@@ -39,12 +40,17 @@ class ConfigError(Exception):
 
 def _http_url(url: str) -> str:
     expected = "expected http(s)://host[:port][/path] without user, query or fragment"
+    if not url.isascii() or not url.isprintable() or " " in url or len(url) > MAX_URL_LENGTH:
+        raise ValueError(
+            f"{expected}, of at most {MAX_URL_LENGTH} printable ASCII characters (a host such as bücher.example is "
+            "written xn--bcher-kva.example)"
+        )
     try:
         parts = urlsplit(url)
         is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError as error:  # a port that is no port
         raise ValueError(f"{expected}: {error}") from None
-    if not is_right or parts.query or parts.fragment or parts.username:
+    if not is_right or parts.query or parts.fragment or parts.username is not None or parts.password is not None:
         raise ValueError(expected)
     return parts.geturl().rstrip("/")  # the scheme in small letters
 
@@ -136,8 +142,9 @@ def parse(text: str, name: str = "spot.yaml") -> SpotConfig:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None:
-            lines.update(_lines(root, ()))
-        return SpotConfig.model_validate(yaml.safe_load(text) or {})
+            lines.update(_lines(root, (), set()))
+        content = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        return SpotConfig.model_validate({} if content is None else content)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}" if mark else name
@@ -150,9 +157,25 @@ def parse(text: str, name: str = "spot.yaml") -> SpotConfig:
         raise ConfigError("\n".join(_finding(found, lines, name) for found in error.errors())) from None
 
 
-def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Any:
-    """Each place in the document with its line, refusing keys that stand twice (YAML would keep the last)."""
+class _Loader(yaml.SafeLoader):
+    """A SafeLoader that says where a value is that its constructors do not survive, such as a date 2024-99-99."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            raise yaml.MarkedYAMLError(problem=str(error)[:200], problem_mark=node.start_mark) from error
+
+
+def _lines(node: yaml.Node, path: tuple[str | int, ...], visited: set[int]) -> Any:
+    """Each place in the document with its line, refusing keys that stand twice (YAML would keep the last).
+
+    What aliases repeat is visited once: nine lines of them can stand for more places than there is time for.
+    """
     yield path, node.start_mark.line + 1
+    if id(node) in visited:
+        return
+    visited.add(id(node))
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -167,12 +190,12 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Any:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
             seen.add(key.value)
             yield (*path, key.value), key.start_mark.line + 1
-            for place, line in _lines(value, (*path, key.value)):
+            for place, line in _lines(value, (*path, key.value), visited):
                 if place != (*path, key.value):
                     yield place, line
     elif isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _lines(item, (*path, number))
+            yield from _lines(item, (*path, number), visited)
 
 
 def _finding(found: Any, lines: dict[tuple[str | int, ...], int], name: str) -> str:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 MAX_RULE_LENGTH = 256
+MAX_EXPRESSION_LENGTH = 1000
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -117,6 +118,8 @@ class Schedule:
 def translate(expression: str) -> Schedule:
     """What a unix cron expression means. Raises CronError when EventBridge cannot do the same."""
     text = expression.strip()
+    if not text.isascii() or len(text) > MAX_EXPRESSION_LENGTH:
+        raise CronError(f"expected at most {MAX_EXPRESSION_LENGTH} ASCII characters")
     if text.startswith("@"):
         if text.lower() not in ALIASES:
             raise CronError(f"{text} is no time of day; use one of {', '.join(ALIASES)}, or five fields")
@@ -169,7 +172,8 @@ def _read_part(field: _Field, text: str) -> range:
     if high < low:
         raise CronError(f"{field.name}: {text!r} runs backwards; write {_wrapped(field, low, high)!r}")
     if match["step"] is not None and low == high:  # some crons read it as a range to the end, some as one value
-        raise CronError(f"{field.name}: in {text!r} the step has no range; write '{first}-{field.high}/{step}'")
+        advice = first if low == field.high else f"{first}-{field.high}/{step}"
+        raise CronError(f"{field.name}: in {text!r} the step has no range; write {advice!r}")
     if step < 1 or step > field.high - field.low + 1:
         raise CronError(f"{field.name}: the step in {text!r} must be 1 to {field.high - field.low + 1}")
     return range(low, high + 1, step)

@@ -41,7 +41,7 @@ def _short(text: Any) -> Any:
     return _plain(text)[:MAX_MESSAGE_LENGTH] if isinstance(text, str) else text
 
 
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Count = Annotated[int, Field(ge=0, le=10**9, strict=True)]  # two of them fit the column, too
 Resolve = Callable[[str, int], Iterable[str]]
 
 
@@ -59,6 +59,8 @@ class ProviderAnswer(BaseModel):
     held: Count = 0
     upserted: Count = 0
     message: Annotated[str, BeforeValidator(_short)] = ""
+    error: Annotated[str, BeforeValidator(_short)] = ""
+    status: Annotated[str, BeforeValidator(_short)] = ""
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -82,30 +84,36 @@ def call_provider(
     in: true ends the call. Raises ProviderFailed when it cannot be reached, takes longer than ``timeout_s``, redirects,
     answers anything but 2xx, or says something that is not a short JSON object.
     """
+    timeout_s = max(0.0, timeout_s)
     url = urlsplit(f"{provider.url}/internal/sync")
     port = url.port or (443 if url.scheme == "https" else 80)
     address = _safe_address(provider.host, port, resolve)
     netloc = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    request = httpx.Request(
-        "POST",
-        url._replace(netloc=netloc).geturl(),
-        headers={
-            "Host": url.netloc,
-            "Content-Type": "application/json",
-            **({"X-Internal-API-Key": key} if key else {}),
-        },
-        content=json.dumps({"run_id": str(run_id), "deadline_ms": int(timeout_s * 1000)}),
-        extensions={
-            "sni_hostname": provider.host,
-            "timeout": httpx.Timeout(None, connect=min(_CONNECT_TIMEOUT_S, timeout_s)).as_dict(),
-        },
-    )
+    try:
+        request = httpx.Request(
+            "POST",
+            url._replace(netloc=netloc).geturl(),
+            headers={
+                "Host": url.netloc,
+                "Content-Type": "application/json",
+                "Accept-Encoding": "identity",  # what is packed could unpack to any size
+                **({"X-Internal-API-Key": key} if key else {}),
+            },
+            content=json.dumps({"run_id": str(run_id), "deadline_ms": int(timeout_s * 1000)}),
+            extensions={
+                "sni_hostname": provider.host,
+                "timeout": httpx.Timeout(None, connect=min(_CONNECT_TIMEOUT_S, timeout_s)).as_dict(),
+            },
+        )
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ProviderFailed(f"no request can be made of its address and the key: {type(error).__name__}") from None
     try:
         status, body = asyncio.run(_exchange(request, timeout_s, stop, verify))
     except httpx.ConnectTimeout:
         raise ProviderFailed(f"no connection to {url.netloc} within {_CONNECT_TIMEOUT_S:.0f} s") from None
     except TimeoutError:
-        raise ProviderFailed(f"no answer within {timeout_s:.0f} s (sync_timeout_ms)") from None
+        limit = "sync_timeout_ms" if timeout_s * 1000 >= provider.sync_timeout_ms else "the function's own time was up"
+        raise ProviderFailed(f"no answer within {timeout_s:.0f} s ({limit})") from None
     except httpx.HTTPError as error:
         raise ProviderFailed(f"cannot reach {url.netloc}: {error}") from error
     return _parse(status, body)
@@ -144,18 +152,24 @@ async def _exchange(
     """
     async with asyncio.timeout(timeout_s), httpx.AsyncClient(trust_env=False, verify=verify) as client:
         answer = asyncio.create_task(_send(client, request))
-        while not answer.done():
-            await asyncio.wait([answer], timeout=_STOP_POLL_S)
-            if stop():
-                answer.cancel()
-                raise ProviderFailed("another run took over")
-        return answer.result()
+        try:
+            while not answer.done():
+                await asyncio.wait([answer], timeout=_STOP_POLL_S)
+                if stop():
+                    raise ProviderFailed("another run took over")
+            return answer.result()
+        finally:
+            answer.cancel()
+            await asyncio.wait([answer])  # whatever it ends with is heard
 
 
 async def _send(client: httpx.AsyncClient, request: httpx.Request) -> tuple[int, bytes]:
     response = await client.send(request, stream=True)
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        raise ProviderFailed(f"the answer has Content-Encoding {encoding[:40]!r}, which was not asked for")
     body = bytearray()
-    async for piece in response.aiter_bytes(16_384):
+    async for piece in response.aiter_raw(16_384):
         body += piece
         if len(body) > MAX_ANSWER_BYTES:
             raise ProviderFailed(f"the answer is longer than {MAX_ANSWER_BYTES // 1024} KiB")
@@ -174,10 +188,13 @@ def _parse(status: int, body: bytes) -> ProviderAnswer:
     if not isinstance(said, dict):
         raise ProviderFailed(f"answered {status} with something that is not a JSON object")
     try:
-        return ProviderAnswer.model_validate(said)
+        answer = ProviderAnswer.model_validate(said)
     except ValidationError as error:
         found = error.errors()[0]
         raise ProviderFailed(f"answered {status}, but {'.'.join(map(str, found['loc']))}: {found['msg']}") from None
+    if answer.error or answer.status.lower() in ("failed", "error"):
+        raise ProviderFailed(f"answered {status}, but says that it failed{_reason(said)}")
+    return answer
 
 
 def _reason(said: Any) -> str:
