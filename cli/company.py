@@ -30,11 +30,15 @@ _POLL_S = 0.3
 class Company:
     """The providers of the example company, as companions of a stack (see ``run_stack``)."""
 
+    def __init__(self, report: Callable[[str], None] = lambda step: None) -> None:
+        self._report = report
+
     def start(self, stack: RunningStack) -> Iterator[Child]:
         """Start a process for each provider on a free port of loopback, with the store's address and a key of its own.
 
         When all are there, the stack's operators' file says where they listen, so that schedules find them.
         """
+        self._report("starting the example providers")
         children: dict[str, Child] = {}
         for provider_id, source in PROVIDERS.items():
             children[provider_id] = Child.start(
@@ -52,8 +56,9 @@ class Company:
         urls = {id_: _address_in(child.wait_until_ready(_START_TIMEOUT_S)) for id_, child in children.items()}
         write_spot_file(stack.home.spot_path, urls)
 
-    def sync(self, stack: RunningStack, report: Callable[[str], None]) -> None:
+    def sync(self, stack: RunningStack) -> None:
         """Have the providers sync, as their schedules would. Raises Unavailable with the reason when one fails."""
+        report = self._report
         report(f"loading the example company: {', '.join(PROVIDERS)}")
         for provider_id, record in asyncio.run(_sync_all(stack)).items():
             if record.status == "failed":

@@ -46,7 +46,8 @@ def up(
       knowledge up
       PORT=9000 KNOWLEDGE_HOME=~/second-store knowledge up --empty
     """
-    company = None if empty else Company()
+    steps = _Steps()
+    company = None if empty else Company(steps)
 
     def on_ready(stack: RunningStack) -> None:
         is_of_yesterday = False
@@ -57,10 +58,9 @@ def up(
         _tell_where_things_are(stack)
         if company is not None and is_of_yesterday:
             with _said_and_forgiven():
-                company.sync(stack, steps)
+                company.sync(stack)
         note("Ctrl-C stops everything; the data stays.")
 
-    steps = _Steps()
     run_stack(
         LocalSettings.from_environment(),
         on_ready=on_ready,
@@ -80,13 +80,13 @@ def demo() -> None:
     \b
       knowledge demo
     """
-    company = Company()
+    steps = _Steps()
+    company = Company(steps)
 
     def on_ready(stack: RunningStack) -> None:
         if _introduce(company, stack, steps):
-            company.sync(stack, steps)
+            company.sync(stack)
 
-    steps = _Steps()
     run_stack(LocalSettings.from_environment(), on_ready=on_ready, stay=False, report=steps, companions=company.start)
 
 
@@ -111,10 +111,11 @@ def _said_and_forgiven() -> Generator[None]:
 
 def _introduce(company: Company, stack: RunningStack, report: Report) -> bool:
     """Show an answer; True when it is of yesterday's documents, and what changed since is still to be loaded."""
+    report("asking a question")
     documents = asyncio.run(_ask_first_question(stack))
     is_of_yesterday = bool(documents)
     if not is_of_yesterday:
-        company.sync(stack, report)
+        company.sync(stack)
         documents = asyncio.run(_ask_first_question(stack))
     note("")
     results.print(f"{QUESTION}  (tags: {TAGS})", style="bold")

@@ -16,11 +16,13 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+SIGN_OF_LIFE_S = 15
 
 
 def digest(*files: Path) -> str:
@@ -61,14 +63,26 @@ def make(environment: Path) -> None:
         sys.exit("Python cannot make virtual environments here; on Debian and Ubuntu: apt install python3-venv")
 
 
+def run_patiently(command: list[str]) -> int:
+    """Run it and return its exit code, saying now and then that it is still at it: pip is silent for minutes."""
+    started = time.monotonic()
+    with subprocess.Popen(command) as process:
+        while True:
+            try:
+                return process.wait(SIGN_OF_LIFE_S)
+            except subprocess.TimeoutExpired:
+                print(f"  {time.monotonic() - started:.0f} s; pip is still downloading and unpacking", flush=True)
+
+
 def install(environment: Path, lock: Path, *, workspace: bool) -> None:
     pip = [str(environment / "bin" / "python"), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-    print(f"installing {lock.relative_to(CHECKOUT)} into {environment.name}", flush=True)
+    packages = sum("==" in line or " @ " in line for line in lock.read_text(encoding="utf-8").splitlines())
+    print(f"installing {packages} packages of {lock.relative_to(CHECKOUT)} into {environment.name}", flush=True)
     steps = [[*pip, "--no-deps", "--require-hashes", "--requirement", str(lock)]]
     if workspace:
         steps.append([*pip, "--no-deps", "--no-index", "--no-build-isolation", "--editable", str(CHECKOUT)])
     for step in steps:
-        if code := subprocess.run(step, check=False).returncode:
+        if code := run_patiently(step):
             sys.exit(
                 f"pip could not install {lock.relative_to(CHECKOUT)} (exit code {code}); its own words stand above"
             )

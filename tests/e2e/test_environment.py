@@ -74,7 +74,7 @@ def test_asked_by_its_own_python_it_is_kept_too(checkout: Checkout) -> None:
 def test_a_changed_lock_is_installed_into_the_same_environment(checkout: Checkout) -> None:
     checkout.write_lock("2")
     run = checkout.install()
-    assert run.stdout.splitlines() == ["installing locks/run.txt into .venv"]
+    assert run.stdout.splitlines() == ["installing 1 packages of locks/run.txt into .venv"]
     assert checkout.installed() == "2"
 
 

@@ -41,7 +41,7 @@ def _running_stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     policy = KnowledgeDocument(id="p", content="Two people approve a payment.", tags=["policy", "finance"])
     monkeypatch.setattr(cli.stack, "run_stack", run_stack)
     monkeypatch.setattr(cli.stack, "KnowledgeClient", lambda url, key: FakeKnowledgeClient([policy]))
-    monkeypatch.setattr(Company, "sync", lambda self, stack, report: report("loaded"))
+    monkeypatch.setattr(Company, "sync", lambda self, stack: None)
 
 
 def fail_to_sync(*_: object) -> None:
@@ -64,7 +64,7 @@ def test_yesterdays_documents_answer_before_todays_come_in(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(Company, "sync", lambda self, stack, report: told.append("synced"))
+    monkeypatch.setattr(Company, "sync", lambda self, stack: told.append("synced"))
     monkeypatch.setattr(cli.stack, "_tell_where_things_are", lambda stack: told.append("ready"))
 
     knowledge("up")
@@ -78,7 +78,7 @@ def test_a_store_without_documents_is_loaded_before_it_is_asked(
     told: list[str] = []
     store = FakeKnowledgeClient()
     monkeypatch.setattr(cli.stack, "KnowledgeClient", lambda url, key: store)
-    monkeypatch.setattr(Company, "sync", lambda self, stack, report: told.append("synced"))
+    monkeypatch.setattr(Company, "sync", lambda self, stack: told.append("synced"))
     monkeypatch.setattr(cli.stack, "_tell_where_things_are", lambda stack: told.append("ready"))
 
     knowledge("up")
