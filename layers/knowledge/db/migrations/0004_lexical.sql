@@ -162,9 +162,10 @@ WHERE collection = 'documents';
 
 SELECT knowledge_fold_word_changes();
 
--- After each statement that writes documents: their words follow in the same transaction.
+-- After each statement that writes documents: their words follow in the same transaction. The plan is made anew each
+-- time, for as many rows as there are.
 CREATE FUNCTION knowledge_follow_documents() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO knowledge_document_words (id, tags, expires_at, lexemes, length)
@@ -172,35 +173,36 @@ BEGIN
         FROM written,
              knowledge_search_languages,
              LATERAL (SELECT knowledge_lexemes(language, knowledge_searchable_text(content, metadata)) AS lexemes OFFSET 0)
-        WHERE collection = 'documents';
+        WHERE collection = TG_ARGV[0];
     ELSIF TG_OP = 'DELETE' THEN
         DELETE FROM knowledge_document_words USING gone WHERE knowledge_document_words.id = gone.id;
     ELSE
         UPDATE knowledge_document_words AS words
-        SET tags = written.tags, expires_at = written.expires_at
-        FROM written JOIN gone USING (id)
-        WHERE words.id = written.id AND written.content_hash = gone.content_hash
-          AND (words.tags, words.expires_at) IS DISTINCT FROM (written.tags, written.expires_at);
-        UPDATE knowledge_document_words AS words
-        SET tags = written.tags, expires_at = written.expires_at, lexemes = fresh.lexemes,
-            length = knowledge_count_words(fresh.lexemes)
+        SET tags = written.tags, expires_at = written.expires_at,
+            lexemes = coalesce(fresh.lexemes, words.lexemes),
+            length = coalesce(knowledge_count_words(fresh.lexemes), words.length)
         FROM knowledge_search_languages,
              written JOIN gone USING (id),
-             LATERAL (SELECT knowledge_lexemes(language, knowledge_searchable_text(written.content, written.metadata))
-                      AS lexemes OFFSET 0) AS fresh
-        WHERE collection = 'documents' AND words.id = written.id AND written.content_hash <> gone.content_hash;
+             LATERAL (
+                 SELECT CASE WHEN written.content_hash <> gone.content_hash
+                             THEN knowledge_lexemes(language, knowledge_searchable_text(written.content, written.metadata))
+                        END AS lexemes OFFSET 0
+             ) AS fresh
+        WHERE collection = TG_ARGV[0] AND words.id = written.id
+          AND (written.content_hash, written.tags, written.expires_at)
+              IS DISTINCT FROM (gone.content_hash, gone.tags, gone.expires_at);
     END IF;
     RETURN NULL;
 END
 $$;
 
 CREATE TRIGGER words_of_written AFTER INSERT ON knowledge_documents
-    REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION knowledge_follow_documents();
+    REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION knowledge_follow_documents('documents');
 CREATE TRIGGER words_of_rewritten AFTER UPDATE ON knowledge_documents
     REFERENCING OLD TABLE AS gone NEW TABLE AS written
-    FOR EACH STATEMENT EXECUTE FUNCTION knowledge_follow_documents();
+    FOR EACH STATEMENT EXECUTE FUNCTION knowledge_follow_documents('documents');
 CREATE TRIGGER words_of_gone AFTER DELETE ON knowledge_documents
-    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION knowledge_follow_documents();
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION knowledge_follow_documents('documents');
 
 CREATE INDEX knowledge_document_words_lexemes ON knowledge_document_words USING gin (lexemes);
 CREATE INDEX knowledge_document_words_tags ON knowledge_document_words USING gin (tags);
