@@ -20,6 +20,7 @@ _FUNCTION_VARIABLES = (
     "EMBEDDING_DIMENSIONS",
     "EMBEDDING_BATCH_SIZE",
     "EMBEDDING_TIMEOUT_S",
+    "SEARCH_LANGUAGE",
     "OLLAMA_URL",
     "OPENAI_BASE_URL",
     "OPENAI_API_KEY",
@@ -32,8 +33,8 @@ class LocalSettings:
     """Where the embedded stack listens and keeps its data, and what it tells the functions.
 
     ``PORT`` (1 to 65535) is the API's port, ``KNOWLEDGE_HOME`` the folder of the data (absolute here). The variables
-    that choose the embedder and the access to queries reach the functions as they are; without EMBEDDING_BACKEND the
-    backend is ``minilm``, which needs no network.
+    that choose the embedder, the language and the access to queries reach the functions as they are; without
+    EMBEDDING_BACKEND the backend is ``minilm``, which needs no network.
     """
 
     port: int = DEFAULT_PORT
