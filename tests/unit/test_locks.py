@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCKS = ("run", "dev", "layer", "sam")
-OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples", "tests"}
+OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples", "tests", "bench", "eval"}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 

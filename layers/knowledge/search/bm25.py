@@ -135,12 +135,14 @@ def candidates(words: Sequence[Word], matching: int, wanted: int = CANDIDATES) -
             *((weight + word.weight, share * word.share) for weight, share in sums),
         ]
     sums.sort(reverse=True)
-    threshold, expected = sums[0][0], 0.0
+    threshold = lightest = sums[0][0]
+    expected = 0.0
     for weight, share in sums:
+        if weight < lightest:  # all that weigh as much as the last one fit in
+            threshold, lightest = lightest, weight
         expected += share * matching
         if expected > wanted:
             return _at_least(threshold, deciding)
-        threshold = weight
     return any_of(words)
 
 

@@ -54,6 +54,26 @@ def test_options_reach_the_store(knowledge: Knowledge, full_store: FakeKnowledge
     assert (query.text, query.tags, query.top_k, query.min_score) == ("payment", "policy", 7, 0.25)
 
 
+def test_a_strategy_is_asked_for_and_debug_tells_how_it_went(
+    knowledge: Knowledge, full_store: FakeKnowledgeClient
+) -> None:
+    knowledge("query", "payment", "--strategy", "hybrid", "--debug")
+    assert (full_store.queries[-1].strategy, full_store.queries[-1].debug) == ("hybrid", True)
+    ended = knowledge("query", "payment", "--strategy", "diverse", "--debug", "--json")
+    assert json.loads(ended.out)["debug"]["strategy"] == "diverse"
+    assert "expected rows" in knowledge("query", "payment", "--debug").out
+
+
+def test_a_person_comes_with_the_evidence(knowledge: Knowledge, store: FakeKnowledgeClient) -> None:
+    import asyncio
+
+    vera = KnowledgeDocument(id="employee:vera", content="CEO", metadata={"email": "vera.lind@example.test"})
+    asyncio.run(store.bulk_upsert([vera]))
+    ended = knowledge("query", "From: vera.lind@examp1e.test", "--strategy", "people")
+    assert "lookalike address: vera.lind@examp1e.test ~ vera.lind@example.test (1.00)" in ended.out
+    assert "--strategy hybrid" in knowledge("query", "Who pays?", "--strategy", "people").err
+
+
 def test_a_dash_reads_the_question_from_stdin(
     knowledge: Knowledge, full_store: FakeKnowledgeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
