@@ -66,9 +66,8 @@ WITH asked AS MATERIALIZED (
     JOIN knowledge_documents AS stored USING (id)
     WHERE expires_at IS NULL OR expires_at > now()
 )
-SELECT one.id, array_agg(1 - (one.embedding <=> other.embedding) ORDER BY other.place) AS likeness
-FROM asked AS one CROSS JOIN asked AS other
-GROUP BY one.id, one.place
+SELECT one.id, ARRAY(SELECT 1 - (one.embedding <=> other.embedding) FROM asked AS other ORDER BY place) AS likeness
+FROM asked AS one
 ORDER BY one.place
 
 -- documents --
