@@ -22,7 +22,7 @@ import yaml
 from local.home import Home, StackState
 from local.settings import CHECKOUT, child_environment
 from spot_sdk.client import KnowledgeClient
-from spot_sdk.documents import KnowledgeDocument
+from spot_sdk.documents import SET_BY_QUERIES, KnowledgeDocument
 from spot_sdk.errors import SyncRunning
 from spot_sdk.operators import OperatorClient
 from spot_sdk.sync import SyncRunRecord
@@ -237,7 +237,7 @@ async def test_a_provider_is_fired_by_the_clock_and_what_expires_goes(stack: Sta
         document = KnowledgeDocument(id="probe:1", content="fired by the clock", tags=["probe"], source="probe")
         answer = httpx.post(
             f"{url}/upsert",
-            content=document.model_dump_json(exclude={"score"}),
+            content=document.model_dump_json(exclude=SET_BY_QUERIES),
             headers={"X-Internal-API-Key": stack.key, "Content-Type": "application/json"},
             timeout=30,
         )
