@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from threading import Lock
+from contextlib import contextmanager, suppress
+from threading import Lock, Timer
 from typing import Any, TypeVar
 
 import psycopg
@@ -17,11 +19,14 @@ from psycopg.sql import Composed
 
 from knowledge import deadline
 from knowledge.db.failures import is_connection_lost, is_repeatable, translate
+from spot_sdk.errors import DeadlineExceeded
 
 T = TypeVar("T")
 Transaction = psycopg.Cursor[DictRow]
 
 _CONNECT_TIMEOUT_S = 5
+_LOCK_TIMEOUT_S = 10.0  # whoever waits longer for others is better told to come back
+_SERVER_FIRST_S = 0.3  # the server's own time-out says more than a broken connection, so it goes first
 _ATTEMPTS = 6
 _BACKOFF_S = 0.02
 _ROWS_PER_FETCH = 500
@@ -47,7 +52,8 @@ class Database:
         ``work`` is called again after a deadlock or serialization failure, and once after a connection that turns out
         to be dead, even if that was at the commit. Where doing it twice would do harm, ``repeat_after_loss`` is False:
         then it is called again only when the dead connection had not begun it. The request's deadline
-        (``knowledge.deadline``) bounds each statement.
+        (``knowledge.deadline``) bounds each statement on the server, the wait for locks of others, and - should the
+        server not answer at all - the wait for it here.
 
         Raises StoreUnavailable, Overloaded, DeadlineExceeded or InternalError for the database's failures;
         whatever ``work`` raises rolls back and passes through.
@@ -61,6 +67,8 @@ class Database:
                 except psycopg.Error as error:
                     if is_connection_lost(error):
                         self._discard()
+                        if deadline.remaining_s() == 0.0:
+                            raise DeadlineExceeded from error
                         if reconnects_left and (repeat_after_loss or not self._begun):
                             reconnects_left -= 1
                             continue
@@ -85,10 +93,18 @@ class Database:
 
     def _run_once(self, work: Callable[[Transaction], T]) -> T:
         connection = self._connected()
-        with connection.transaction(), connection.cursor() as transaction:
-            remaining_s = deadline.remaining_s()
+        remaining_s = deadline.remaining_s()
+        with (
+            _hung_up_after(connection, remaining_s),
+            connection.transaction(),
+            connection.cursor() as transaction,
+        ):
             if remaining_s is not None:
-                set_local(transaction, statement_timeout=f"{max(1, round(remaining_s * 1000))}ms")
+                set_local(
+                    transaction,
+                    statement_timeout=f"{max(1, round(remaining_s * 1000))}ms",
+                    lock_timeout=f"{max(1, round(min(_LOCK_TIMEOUT_S, remaining_s / 2) * 1000))}ms",
+                )
             self._begun = True
             return work(transaction)
 
@@ -118,7 +134,7 @@ class Database:
             autocommit=True,  # so that transaction() is the only thing that opens one
             row_factory=dict_row,
             application_name=self._application_name,
-            connect_timeout=_CONNECT_TIMEOUT_S,
+            connect_timeout=_connect_timeout_s(),
             prepare_threshold=None,  # prepared statements break transaction-mode proxies and pin plans
             keepalives_idle=30,
             tcp_user_timeout=30_000,
@@ -136,6 +152,37 @@ class Database:
         """Close the connection; the next ``run`` opens another."""
         with self._lock:
             self._discard()
+
+
+def _connect_timeout_s() -> int:
+    """What the request's deadline leaves of the usual patience. Raises DeadlineExceeded when that is nothing."""
+    remaining_s = deadline.remaining_s()
+    if remaining_s is None:
+        return _CONNECT_TIMEOUT_S
+    if remaining_s == 0.0:
+        raise DeadlineExceeded
+    return max(1, min(_CONNECT_TIMEOUT_S, round(remaining_s)))
+
+
+@contextmanager
+def _hung_up_after(connection: psycopg.Connection[DictRow], seconds: float | None) -> Generator[None]:
+    """Break the connection off when the block takes longer: a server that is frozen keeps no time-out of its own."""
+    if seconds is None:
+        yield
+        return
+    timer = Timer(seconds + _SERVER_FIRST_S, _hang_up, (connection,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _hang_up(connection: psycopg.Connection[DictRow]) -> None:
+    """Whoever waits for the server finds the connection lost."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
 
 
 class Snapshot:

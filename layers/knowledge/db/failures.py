@@ -9,19 +9,20 @@ from spot_sdk.errors import DeadlineExceeded, InternalError, KnowledgeError, Ove
 _BY_SQLSTATE: dict[str, type[KnowledgeError]] = {
     "57014": DeadlineExceeded,  # query_canceled: statement_timeout
     "55P03": Overloaded,  # lock_not_available: lock_timeout
-    "53300": Overloaded,  # too_many_connections
+    "53300": Overloaded,  # too_many_connections, from a pooler
     "57P01": StoreUnavailable,  # admin_shutdown
     "57P02": StoreUnavailable,  # crash_shutdown
     "57P03": StoreUnavailable,  # cannot_connect_now
     "57P05": StoreUnavailable,  # idle_session_timeout
     "25P03": StoreUnavailable,  # idle_in_transaction_session_timeout
-    "28P01": StoreUnavailable,  # invalid_password: the secret was rotated or is wrong
-    "3D000": StoreUnavailable,  # invalid_catalog_name
 }
 _BY_CLASS: dict[str, type[KnowledgeError]] = {
     "08": StoreUnavailable,  # connection exception
     "53": StoreUnavailable,  # insufficient resources: disk full, out of memory
 }
+# A connection that is refused carries no SQLSTATE, only the server's words (English in every locale that we set).
+_TOO_MANY_CONNECTIONS = ("too many clients already", "remaining connection slots", "too many connections for")
+_COME_BACK_S = 2.0
 _REPEATABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected: rolled back, and meant to be tried again
 
 
@@ -49,4 +50,7 @@ def translate(error: psycopg.Error) -> KnowledgeError:
         kind = StoreUnavailable if isinstance(error, psycopg.OperationalError) else InternalError
     else:
         kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2]) or InternalError
-    return kind(f"{kind.title} (SQLSTATE {state or 'none'})")
+    if state is None and any(sign in str(error) for sign in _TOO_MANY_CONNECTIONS):
+        kind = Overloaded
+    pause_s = _COME_BACK_S if issubclass(kind, Overloaded | StoreUnavailable) else None
+    return kind(f"{kind.title} (SQLSTATE {state or 'none'})", retry_after_s=pause_s)
