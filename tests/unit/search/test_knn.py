@@ -155,5 +155,5 @@ def test_longer_vectors_are_scanned_for_fewer_rows() -> None:
 
 
 def test_more_neighbours_need_more_cells() -> None:
-    assert [BROADER.probes(reach) for reach in (30, 120)] == [90, 135]
+    assert [BROADER.probes(reach) for reach in (30, 120)] == [135, 179]
     assert TagIndex("small", 500, 5).probes(10) == 5
