@@ -43,6 +43,14 @@ COLLECTIONS ?=
 eval: .dev  ## measure retrieval (COLLECTIONS="folder ..." besides the example company), compare with the last run
 	@exec .venv/bin/python -m eval.run examples/company $(COLLECTIONS)
 
+.PHONY: bench
+bench: .dev .bench  ## compare filtered retrieval with peers, half an hour (ARGS="--rows 20000 --queries 30" for less)
+	@exec .venv/bin/python -m bench.retrieval $(ARGS)
+
+.PHONY: bench-growth
+bench-growth: .dev  ## query time at 10,000, 100,000 and 1,000,000 documents, hours (ARGS="--sizes 10000 100000")
+	@exec .venv/bin/python -m bench.growth $(ARGS)
+
 .PHONY: check
 check: .dev validate  ## check format, lint, types, import rules and the template
 	.venv/bin/ruff format --check
@@ -69,6 +77,7 @@ lock: .dev  ## write the locks anew after a change of what is declared (UPGRADE=
 	$(COMPILE) --python-version 3.11 pyproject.toml --group workspace --group dev --excludes locks/left-out.txt --constraints locks/run.txt --output-file locks/dev.txt
 	$(COMPILE) --python-version 3.13 layers/requirements.in --constraints locks/run.txt --output-file locks/layer.txt
 	$(COMPILE) --python-version 3.11 --group pyproject.toml:sam --output-file locks/sam.txt
+	$(COMPILE) --python-version 3.11 --group pyproject.toml:bench --output-file locks/bench.txt
 
 # --------------------------------------------------------------------------------------------------------------- AWS
 
@@ -84,18 +93,20 @@ build: .sam  ## build the functions and the layer into .aws-sam
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches; the data in KNOWLEDGE_HOME stays
-	rm -rf .venv .venv.lock .venv-sam .venv-sam.lock .aws-sam build dist .cache .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv.lock .venv-sam .venv-sam.lock .venv-bench .venv-bench.lock .aws-sam build dist .cache .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # The environments: what running needs, what tests and checks need on top, and SAM apart because of its pins.
-.PHONY: .run .dev .sam
+.PHONY: .run .dev .sam .bench
 .run:
 	$(environment) .venv locks/run.txt --workspace
 .dev: .run
 	$(environment) .venv locks/dev.txt
 .sam:
 	$(environment) .venv-sam locks/sam.txt
+.bench:
+	$(environment) .venv-bench locks/bench.txt

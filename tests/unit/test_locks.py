@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-LOCKS = ("run", "dev", "layer", "sam")
+LOCKS = ("run", "dev", "layer", "sam", "bench")
 OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples", "tests", "bench", "eval"}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
@@ -55,6 +55,7 @@ def test_every_line_of_a_lock_is_pinned_and_hashed(name: str) -> None:
         ("run", [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["workspace"]]),
         ("dev", PROJECT["dependency-groups"]["dev"]),
         ("sam", PROJECT["dependency-groups"]["sam"]),
+        ("bench", PROJECT["dependency-groups"]["bench"]),
         ("layer", re.findall(r"^[a-z].*", (CHECKOUT / "layers" / "requirements.in").read_text(), re.MULTILINE)),
     ],
 )
