@@ -55,7 +55,7 @@ def dsn() -> None:
     \b
       psql "$(knowledge dsn)"
     """
-    results.print(_stack_variables(running_stack())["DATABASE_URL"], soft_wrap=True)
+    results.print(stack_variables(running_stack())["DATABASE_URL"], soft_wrap=True)
 
 
 class Target(NamedTuple):
@@ -70,7 +70,7 @@ def open_connection(dsn: str | None) -> Generator[Connection]:
     """A connection to the database at ``dsn``, or to that of the local stack that runs."""
     from knowledge.db.connection import Database as Connection
 
-    address = dsn or _stack_variables(running_stack())["DATABASE_URL"]
+    address = dsn or stack_variables(running_stack())["DATABASE_URL"]
     connection = Connection(lambda: address, application_name="knowledge-cli")
     try:
         yield connection
@@ -90,7 +90,7 @@ def find_database(dsn: str | None, backend: str | None) -> Target:
 
     variables: Mapping[str, str] | None = None
     if dsn is None:
-        variables = _stack_variables(running_stack(instead="--database"))
+        variables = stack_variables(running_stack(instead="--database"))
         dsn = variables["DATABASE_URL"]
     try:
         check_address(dsn)
@@ -117,7 +117,7 @@ def open_store(target: Target) -> Generator[tuple[DocumentStore, Ingestion]]:
         database.close()
 
 
-def _stack_variables(running: tuple[Home, StackState]) -> Mapping[str, str]:
+def stack_variables(running: tuple[Home, StackState]) -> Mapping[str, str]:
     """What the local stack tells its functions."""
     home, _ = running
     return json.loads(home.functions_path.read_text(encoding="utf-8"))["Parameters"]

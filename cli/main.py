@@ -19,6 +19,7 @@ from cli.ingest import ingest
 from cli.keys import app as keys
 from cli.output import note
 from cli.query import query
+from cli.reembed import reembed
 from cli.schedules import app as schedules
 from cli.stack import demo, up
 from cli.stats import stats
@@ -65,7 +66,7 @@ def options(
 for command in (up, demo, query, ingest, delete, stats, export):
     app.command()(command)
 app.command("import")(import_)
-for command in (migrate, doctor, dsn, version):
+for command in (migrate, doctor, reembed, dsn, version):
     app.command()(command)
 for command in (sync, providers):
     app.command()(command)

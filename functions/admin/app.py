@@ -30,7 +30,12 @@ def health() -> Health:
 @app.get("/version")
 def version() -> Version:
     """This release, and the embedding model with the length of text to chunk to."""
-    return Version(version=__version__, embedding=wiring.embedder().model)
+    following = wiring.next_embedder()
+    return Version(
+        version=__version__,
+        embedding=wiring.embedder().model,
+        next_embedding=None if following is None else following.model,
+    )
 
 
 @app.get("/api/v1/knowledge/stats")

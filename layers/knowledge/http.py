@@ -35,6 +35,7 @@ from spot_sdk.errors import (
     KnowledgeError,
     MalformedRequest,
     Misconfigured,
+    ModelMismatch,
     NotFound,
     Problem,
 )
@@ -100,6 +101,7 @@ class Resolver(APIGatewayHttpResolver):
     def __init__(self) -> None:
         super().__init__(enable_validation=True, serializer=_to_json)
         self.caller = Caller(Role.ANYONE)
+        self._has_other_model = False
         self.exception_handler(KnowledgeError)(self._answer_error)
         self.exception_handler(RequestValidationError)(self._answer_invalid)
         self.exception_handler(SettingsError)(self._answer_misconfigured)
@@ -113,7 +115,10 @@ class Resolver(APIGatewayHttpResolver):
         try:
             with deadline_in(context.get_remaining_time_in_millis() / 1000 - MARGIN_S):
                 self._admit(request)
+                self._has_other_model = False
                 answer = super().resolve(event, context)
+                if self._has_other_model and wiring.follow_model():  # nothing was read or written yet
+                    answer = super().resolve(event, context)
         except KnowledgeError as error:
             answer = _as_answer(self._answer_error(error))
         except SettingsError as error:
@@ -139,6 +144,7 @@ class Resolver(APIGatewayHttpResolver):
             raise MalformedRequest(f"send the body as Content-Type application/json, not {content_type[:80]!r}")
 
     def _answer_error(self, error: KnowledgeError) -> Response[str]:
+        self._has_other_model = isinstance(error, ModelMismatch)
         log = logger.warning if error.status < 500 else logger.error
         log("refused", code=error.code, status=error.status, reason=type(error).__name__)
         headers: dict[str, str | list[str]] = {}

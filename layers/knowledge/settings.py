@@ -115,6 +115,30 @@ def embedding(environment: Mapping[str, str] | None = None, *, backend: str | No
     )
 
 
+def next_embedding(
+    environment: Mapping[str, str] | None = None,
+    *,
+    backend: str | None = None,
+    model: str | None = None,
+    dimensions: int | None = None,
+) -> EmbeddingSettings | None:
+    """The embedder that documents are being moved to, or None; the arguments override what ``environment`` says.
+
+    Whatever is not about the choice of the model, such as addresses and keys, is as for today's embedder.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    given = {
+        "EMBEDDING_BACKEND": backend or variables.get("EMBEDDING_NEXT_BACKEND"),
+        "EMBEDDING_MODEL": model or variables.get("EMBEDDING_NEXT_MODEL"),
+        "EMBEDDING_DIMENSIONS": str(dimensions) if dimensions else variables.get("EMBEDDING_NEXT_DIMENSIONS"),
+    }
+    if not any(given.values()):
+        return None
+    if not given["EMBEDDING_BACKEND"]:  # another model of the same backend
+        given["EMBEDDING_BACKEND"] = variables.get("EMBEDDING_BACKEND")
+    return embedding(variables | {name: value or "" for name, value in given.items()})
+
+
 def sync() -> SyncSettings:
     return _read(
         SyncSettings,

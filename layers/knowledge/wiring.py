@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from knowledge import settings
 from knowledge.access.keyring import Keyring
 from knowledge.access.roles import Caller, Role
-from spot_sdk.errors import Unavailable
+from spot_sdk.errors import ModelMismatch, Unavailable
 
 if TYPE_CHECKING:
     from knowledge.access.keys import KeyStore
@@ -24,18 +24,52 @@ if TYPE_CHECKING:
     from knowledge.documents.words import WordIndex
     from knowledge.documents.writer import Writer
     from knowledge.embedding.base import Embedder
+    from knowledge.embedding.settings_model import EmbeddingSettings
     from knowledge.sync.config import Provider, SpotConfig
     from knowledge.sync.provider import ProviderAnswer
     from knowledge.sync.schedules import Change, Schedules
     from knowledge.sync.trigger import ProviderSync
 
 
-@cache
 def embedder() -> Embedder:
+    """That of the model which the documents have, as far as is known here; see ``follow_model``."""
+    today, following = _embedders()
+    return following if _is_moved and following is not None else today
+
+
+def next_embedder() -> Embedder | None:
+    """That of the model which the documents are being moved to, if they are."""
+    return None if _is_moved else _embedders()[1]
+
+
+def follow_model() -> bool:
+    """Take the other one of the two embedders; False when only one is configured.
+
+    Called when the documents turn out to have another model's vectors: a re-embedding has switched them.
+    """
+    global _is_moved  # noqa: PLW0603 - one for the environment, as all that is constructed here
+    if _embedders()[1] is None:
+        return False
+    _is_moved = not _is_moved
+    for constructor in _OF_THE_MODEL:
+        constructor.cache_clear()
+    return True
+
+
+_is_moved = False
+
+
+@cache
+def _embedders() -> tuple[Embedder, Embedder | None]:
+    following = settings.next_embedding()
+    return _make_embedder(settings.embedding()), None if following is None else _make_embedder(following)
+
+
+def _make_embedder(choice: EmbeddingSettings) -> Embedder:
     from knowledge.embedding.factory import make_embedder
 
     try:
-        return make_embedder(settings.embedding())
+        return make_embedder(choice)
     except ValueError as error:
         raise settings.SettingsError(str(error)) from error
 
@@ -214,7 +248,12 @@ def migrate(*, accept_newer: bool = False) -> list[str]:
     """
     from knowledge.db.migrate import migrate
 
-    applied = migrate(database_url(), embedder().model, accept_newer=accept_newer)
+    try:
+        applied = migrate(database_url(), embedder().model, accept_newer=accept_newer)
+    except ModelMismatch:
+        if not follow_model():
+            raise
+        applied = migrate(database_url(), embedder().model, accept_newer=accept_newer)
     language = settings.search().language
     if language is not None:
         words().use_language(language)
@@ -243,17 +282,17 @@ def reset() -> None:
         database().close()
     for constructor in _CONSTRUCTORS:
         constructor.cache_clear()
+    global _is_moved  # noqa: PLW0603
+    _is_moved = False
 
+
+_OF_THE_MODEL = (documents, ingestion, retrieval, expiry, source_sync)
 
 _CONSTRUCTORS = (
-    embedder,
+    _embedders,
     database,
-    documents,
-    ingestion,
-    retrieval,
-    expiry,
+    *_OF_THE_MODEL,
     words,
-    source_sync,
     provider_sync,
     keys,
     keyring,

@@ -349,10 +349,11 @@ class EmbeddingModel(BuiltWhenUsed):
 
 
 class Version(BuiltWhenUsed):
-    """Answer of ``GET /version``."""
+    """Answer of ``GET /version``. ``next_embedding``: the model that the documents may be moved to without a pause."""
 
     version: str
     embedding: EmbeddingModel
+    next_embedding: EmbeddingModel | None = None
 
 
 class Health(BuiltWhenUsed):

@@ -63,7 +63,7 @@ def test_refuses_a_newer_database(database_url: str) -> None:
 
 def test_refuses_another_model_and_alters_nothing(database_url: str) -> None:
     before = columns(database_url)
-    with pytest.raises(ModelMismatch, match="export"):
+    with pytest.raises(ModelMismatch, match="reembed"):
         migrate(database_url, HASH_MODEL.model_copy(update={"model": "bge-m3", "dimensions": 1024}))
     assert columns(database_url) == before
 

@@ -135,6 +135,6 @@ def refuse_other_model(stored: DictRow | None, model: EmbeddingModel) -> None:
     held = "no model" if stored is None else "{model} {version} ({dimensions} dimensions)".format(**stored)
     raise ModelMismatch(
         f"the database holds vectors of {held}, but {model.model} {model.version} ({model.dimensions} dimensions) is "
-        "configured. Set EMBEDDING_BACKEND and EMBEDDING_MODEL to the stored model, or move the documents to the new "
-        "one: `knowledge export documents.jsonl`, then `knowledge import documents.jsonl` into a new database."
+        "configured. Set EMBEDDING_BACKEND and EMBEDDING_MODEL to the stored model; `knowledge reembed` moves the "
+        "documents to another one while everything goes on."
     )
