@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -47,6 +47,7 @@ class Asker:
         """Raises InvalidRequest when the e-mail's retrieval limits make no sense: no policy is not a lax one."""
         limits = getattr(email, "retrieval_limits", None)
         if limits is not None:
+            _refuse_other_attributes(limits)
             limits = build(RetrievalLimits, limits)
         texts = (getattr(email, name, None) for name in ("body_text", "body"))
         return cls(limits, next((text for text in texts if isinstance(text, str)), None))
@@ -132,6 +133,17 @@ def build(model: type[Model], values: Any) -> Model:
     except ValidationError as error:
         problems = _problems(error, None)
         raise InvalidRequest(_summary(problems), problems=problems) from error
+
+
+def _refuse_other_attributes(limits: Any) -> None:
+    """Of a mapping, pydantic sees members that are none of ours; of an object, we must see that ours are there."""
+    missing = [name for name in RetrievalLimits.model_fields if not hasattr(limits, name)]
+    if missing and not isinstance(limits, Mapping):
+        raise InvalidRequest(
+            f"the e-mail's retrieval limits have no {missing[0]}; give a mapping, or an object that has all of "
+            f"{', '.join(RetrievalLimits.model_fields)}",
+            problems=[Problem(field=name, message="is missing") for name in missing],
+        )
 
 
 def _fields_of(document: KnowledgeDocument) -> dict[str, Any]:

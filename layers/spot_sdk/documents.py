@@ -194,10 +194,15 @@ class KnowledgeDocument(BaseModel):
 
 
 class RetrievalLimits(BuiltWhenUsed):
-    """An operator's caps on what an analyzer may ask for; they shrink a request and never widen it."""
+    """An operator's caps on what an analyzer may ask for; they shrink a request and never widen it.
 
-    max_top_k: Annotated[int, Field(ge=1)] | None = None
-    min_score_floor: Annotated[float, Field(ge=0, le=1)] | None = None
+    A name that is not one of these, or a value of another type, is refused: it would be no cap, or another one.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_top_k: Annotated[int, Field(ge=1, strict=True)] | None = None
+    min_score_floor: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
 
     def cap_top_k(self, top_k: int) -> int:
         return top_k if self.max_top_k is None else min(top_k, self.max_top_k)

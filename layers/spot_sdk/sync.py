@@ -39,8 +39,8 @@ class RemovalLimits(_Body):
     An empty run removes nothing, whatever the limits.
     """
 
-    share: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_REMOVED_SHARE
-    count: Annotated[int, Field(ge=0)] = DEFAULT_MAX_REMOVED_COUNT
+    share: Annotated[float, Field(ge=0, le=1, strict=True)] = DEFAULT_MAX_REMOVED_SHARE
+    count: Annotated[int, Field(ge=0, strict=True)] = DEFAULT_MAX_REMOVED_COUNT
 
     def allow(self, removals: int, total: int) -> bool:
         """True when removing ``removals`` of a source's ``total`` documents needs no confirmation."""

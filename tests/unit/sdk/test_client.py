@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -196,7 +197,20 @@ async def test_an_email_without_text_must_be_given_one(analysis):
 
 
 @pytest.mark.parametrize(
-    "limits", [{"max_top_k": 0}, {"min_score_floor": 7}, {"min_score_floor": float("nan")}, "none"]
+    "limits",
+    [
+        {"max_top_k": 0},
+        {"min_score_floor": 7},
+        {"min_score_floor": float("nan")},
+        {"max_topk": 3},
+        {"max_top_k": True},
+        {"max_top_k": "3"},
+        {"min_score_floor": True},
+        SimpleNamespace(max_topk=3, min_score_floor=None),
+        SimpleNamespace(),
+        "none",
+    ],
+    ids=str,
 )
 async def test_limits_that_make_no_sense_are_no_lax_limits(environment, limits):
     with pytest.raises(InvalidRequest):

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fake_http import URL, Naps, ScriptedServer, client, documents, problem, stored
+from pydantic import ValidationError
 
 from spot_sdk import sync_run
 from spot_sdk.documents import KnowledgeDocument
@@ -217,3 +218,9 @@ async def test_a_run_is_entered_once_and_has_no_result_before():
     async with run:
         with pytest.raises(Conflict):
             await run.__aenter__()
+
+
+@pytest.mark.parametrize("wrong", [{"share": True}, {"count": True}, {"count": "9"}, {"shares": 0.5}], ids=str)
+def test_what_may_be_removed_is_said_in_numbers(wrong: dict[str, Any]):
+    with pytest.raises(ValidationError):
+        RemovalLimits(**wrong)
