@@ -73,6 +73,15 @@ class SearchSettings(BaseModel):
     language: Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,62}$")] | None = None
 
 
+class CacheSettings(BaseModel):
+    """How long answers are kept (0: not at all), and the Redis or Valkey that environments share, if there is one."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True)
+
+    redis_url: SecretStr | None = None
+    keep_answers_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 300.0
+
+
 def database() -> DatabaseSettings:
     settings = _read(DatabaseSettings, url="DATABASE_URL", secret_arn="DATABASE_SECRET_ARN")  # noqa: S106 - a name
     if settings.url is None and settings.secret_arn is None:
@@ -82,6 +91,10 @@ def database() -> DatabaseSettings:
 
 def search() -> SearchSettings:
     return _read(SearchSettings, language="SEARCH_LANGUAGE")
+
+
+def cache() -> CacheSettings:
+    return _read(CacheSettings, redis_url="REDIS_URL", keep_answers_s="QUERY_CACHE_TTL_S")
 
 
 def access() -> AccessSettings:

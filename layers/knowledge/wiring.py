@@ -15,6 +15,7 @@ from spot_sdk.errors import ModelMismatch, Unavailable
 
 if TYPE_CHECKING:
     from knowledge.access.keys import KeyStore
+    from knowledge.cache.base import Cache
     from knowledge.db.connection import Database
     from knowledge.documents.expiry import Expiry
     from knowledge.documents.ingest import Ingestion
@@ -100,7 +101,29 @@ def retrieval() -> Retrieval:
     from knowledge.documents.retrieval import Retrieval
     from knowledge.documents.search import DocumentSearch
 
-    return Retrieval(DocumentSearch(database(), embedder().model), embedder())
+    return Retrieval(
+        DocumentSearch(database(), embedder().model),
+        embedder(),
+        embeddings=_cache(),
+        answers=_cache(),
+        keep_s=settings.cache().keep_answers_s,
+    )
+
+
+@cache
+def _cache() -> Cache:
+    """One for all: in the process, and behind it the one that environments share."""
+    from knowledge.cache.memory import MemoryCache
+
+    url = settings.cache().redis_url
+    if url is None:
+        return MemoryCache(_CACHE_BYTES)
+    from knowledge.cache.redis import RedisCache
+
+    try:
+        return MemoryCache(_CACHE_BYTES, RedisCache(url.get_secret_value()))
+    except ValueError as error:
+        raise settings.SettingsError(f"REDIS_URL: {error}") from error
 
 
 @cache
@@ -286,12 +309,15 @@ def reset() -> None:
     _is_moved = False
 
 
+_CACHE_BYTES = 32 * 1024 * 1024
+
 _OF_THE_MODEL = (documents, ingestion, retrieval, expiry, source_sync)
 
 _CONSTRUCTORS = (
     _embedders,
     database,
     *_OF_THE_MODEL,
+    _cache,
     words,
     provider_sync,
     keys,

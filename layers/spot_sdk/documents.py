@@ -239,9 +239,14 @@ class LegDebug(BaseModel):
 
 
 class QueryDebug(BaseModel):
-    """How a question was answered; for people who tune or doubt it, not for programs to branch on."""
+    """How a question was answered; for people who tune or doubt it, not for programs to branch on.
+
+    An answer from the cache (``hit``) went no legs. ``embedding_cache`` tells of the question's vector.
+    """
 
     strategy: Strategy
+    cache: Literal["hit", "miss", "off"] = "off"
+    embedding_cache: Literal["hit", "miss", "unused"] = "unused"
     legs: list[LegDebug] = []
 
 

@@ -7,13 +7,18 @@ In every answer a higher score stands before a lower one, and ``min_score`` is a
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from knowledge.documents.search import DocumentSearch
+from knowledge.cache.answers import KeptAnswer
+from knowledge.cache.base import Cache, NoCache
+from knowledge.cache.embeddings import CachingEmbedder
+from knowledge.documents.search import DocumentSearch, Moment
 from knowledge.search import fusion, mmr
 from knowledge.search.people import PERSON_SCORE, mentions
+from knowledge.telemetry import logger
 from spot_sdk.documents import KnowledgeDocument, LegDebug, Query, QueryDebug, QueryResult
 from spot_sdk.tag_expression import TagExpression, parse
 
@@ -31,18 +36,75 @@ _DIVERSE_FROM, _DIVERSE_AT_LEAST, _DIVERSE_AT_MOST = 4, 40, 200
 
 
 class Retrieval:
-    """Answers queries: the text is embedded once, the database filters and ranks."""
+    """Answers queries: the text is embedded once, the database filters and ranks.
 
-    def __init__(self, search: DocumentSearch, embedder: Embedder) -> None:
+    ``embeddings`` keeps the vectors of questions, ``answers`` whole answers for up to ``keep_s`` seconds (0: never). An
+    answer is kept for one state of the documents, so a change is seen by the next query, and no longer than each of its
+    documents lives.
+    """
+
+    def __init__(
+        self,
+        search: DocumentSearch,
+        embedder: Embedder,
+        *,
+        embeddings: Cache | None = None,
+        answers: Cache | None = None,
+        keep_s: float = 0.0,
+    ) -> None:
         self._search = search
-        self._embedder = embedder
+        self._embedder = CachingEmbedder(embedder, embeddings or NoCache())
+        self._answers = answers or NoCache()
+        self._keep_s = keep_s
 
     def answer(self, query: Query) -> QueryResult:
         """The ``top_k`` best live documents that the tag expression admits and that score at least ``min_score``.
 
         Raises InvalidTagExpression, EmbedderUnavailable, EmbeddingFailed, ModelMismatch and the store's errors.
         """
-        legs = _Legs(self._search, parse(query.tags), query.text)
+        started = time.perf_counter()
+        self._embedder.was_hit = None
+        expression = parse(query.tags)
+        if self._keep_s > 0:
+            moment = self._search.moment()
+            key = self._key(query, moment)
+            found = KeptAnswer.read(self._answers.get(key), moment.now)
+            cache = "hit" if found is not None else "miss"
+            if found is None:
+                found = self._search_for(query, expression)
+                kept = KeptAnswer.of(found, moment.now, self._keep_s)
+                self._answers.put(key, kept.model_dump_json().encode(), kept.lifetime_s(moment.now))
+        else:
+            found, cache = self._search_for(query, expression), "off"
+        embedding_cache: Literal["hit", "miss", "unused"] = "unused"
+        if self._embedder.was_hit is not None:
+            embedding_cache = "hit" if self._embedder.was_hit else "miss"
+        debug = None
+        if query.debug:
+            legs = found.debug.legs if found.debug is not None and cache != "hit" else []
+            debug = QueryDebug(strategy=query.strategy, cache=cache, embedding_cache=embedding_cache, legs=legs)
+        logger.info(
+            "query",
+            text_hash=hashlib.sha256(query.text.encode()).hexdigest()[:16],
+            tags=query.tags,
+            top_k=query.top_k,
+            strategy=query.strategy,
+            found=len(found.documents),
+            cache=cache,
+            embedding_cache=embedding_cache,
+            milliseconds=round((time.perf_counter() - started) * 1000, 1),
+        )
+        return found.model_copy(update={"debug": debug})
+
+    def _key(self, query: Query, moment: Moment) -> str:
+        """Whatever an answer depends on."""
+        model = self._embedder.model
+        asked = query.model_dump_json(exclude={"debug"})
+        parts = (asked, model.model, model.version, str(model.dimensions), moment.version)
+        return f"answer:{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()}"
+
+    def _search_for(self, query: Query, expression: TagExpression | None) -> QueryResult:
+        legs = _Legs(self._search, expression, query.text)
         match query.strategy:
             case "people":
                 documents = [d for d in legs.people(query.top_k) if _score(d) >= query.min_score]
@@ -56,7 +118,7 @@ class Retrieval:
             case "hybrid":
                 documents = self._hybrid(legs, query)
                 over_window = self._embedder.over_window(query.text)
-        debug = QueryDebug(strategy=query.strategy, legs=legs.debug) if query.debug else None
+        debug = QueryDebug(strategy=query.strategy, legs=legs.debug)
         return QueryResult(documents=documents, text_over_window=over_window, debug=debug)
 
     def _similar(self, legs: _Legs, query: Query) -> list[KnowledgeDocument]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 from pgvector import Vector as PgVector
 from psycopg import sql
@@ -30,12 +31,28 @@ _INDEX_ONLY = dict.fromkeys(("enable_seqscan", "enable_bitmapscan", "enable_sort
 _NO_LONGER_INDEX_ONLY = dict.fromkeys(_INDEX_ONLY, "on")
 
 
+class Moment(NamedTuple):
+    """The state of the documents, equal only while nothing changes, and the time by the database's clock."""
+
+    version: str
+    now: datetime
+
+
 class DocumentSearch:
     """Finds live documents; each method is one transaction and raises as ``DocumentStore`` does."""
 
     def __init__(self, database: Database, model: EmbeddingModel) -> None:
         self._database = database
         self._model = model
+
+    def moment(self) -> Moment:
+        """The state of the documents now. What is searched after this is of this state, or of a later one."""
+
+        def work(transaction: Transaction) -> Moment:
+            hold_model(transaction, self._model, "reading")
+            return Moment(**(transaction.execute(_SQL["moment"]).fetchone() or {}))
+
+        return self._database.run(work)
 
     def nearest(self, vector: Vector, expression: TagExpression | None, top_k: int) -> Neighbours[KnowledgeDocument]:
         """The ``top_k`` live documents that ``expression`` admits and whose vectors are closest, best first.
