@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -159,6 +160,22 @@ def test_an_interrupted_change_goes_on_where_it_was(
     Reembedding(database, other).run(silent, lambda count, _: resumed.append(count))
     assert resumed[0] == 4 * batches
     assert len(answers(database, other)) == 12
+
+
+def test_a_question_that_waits_for_the_switch_finds_the_model_of_after(
+    database: Database, ingestion: Ingestion, embedder: HashEmbedder, other: OtherEmbedder, database_url: str
+) -> None:
+    """The documents are locked before the record of the model is looked at, in one statement."""
+    ingestion.upsert(documents(2))
+    with psycopg.connect(database_url) as switching, ThreadPoolExecutor(1) as pool:
+        switching.execute("LOCK TABLE knowledge_documents IN ACCESS EXCLUSIVE MODE")
+        asking = pool.submit(answers, database, embedder)
+        while switching.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (0,):
+            pass
+        switching.execute("UPDATE knowledge_embedding_models SET model = 'other'")
+        switching.commit()
+        with pytest.raises(ModelMismatch, match="other"):
+            asking.result(20)
 
 
 def test_giving_it_up_leaves_all_as_it_was(

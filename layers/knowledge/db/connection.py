@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
-import socket
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from threading import Lock, Timer
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,6 +17,7 @@ from psycopg.sql import Composed
 
 from knowledge import deadline
 from knowledge.db.failures import is_connection_lost, is_repeatable, translate
+from knowledge.db.watchdog import Watchdog
 from spot_sdk.errors import DeadlineExceeded
 
 T = TypeVar("T")
@@ -26,7 +25,6 @@ Transaction = psycopg.Cursor[DictRow]
 
 _CONNECT_TIMEOUT_S = 5
 _LOCK_TIMEOUT_S = 10.0  # whoever waits longer for others is better told to come back
-_SERVER_FIRST_S = 0.3  # the server's own time-out says more than a broken connection, so it goes first
 _ATTEMPTS = 6
 _BACKOFF_S = 0.02
 _ROWS_PER_FETCH = 500
@@ -44,10 +42,15 @@ class Database:
         self._application_name = application_name
         self._connection: psycopg.Connection[DictRow] | None = None
         self._lock = Lock()
+        self._watchdog = Watchdog()
         self._begun = False
 
-    def run(self, work: Callable[[Transaction], T], *, repeat_after_loss: bool = True) -> T:
+    def run(
+        self, work: Callable[[Transaction], T], *, repeat_after_loss: bool = True, is_one_statement: bool = False
+    ) -> T:
         """What ``work`` returns, its statements committed as one transaction.
+
+        One that is a single statement needs none around it, which spares three round trips (``is_one_statement``).
 
         ``work`` is called again after a deadlock or serialization failure, and once after a connection that turns out
         to be dead, even if that was at the commit. Where doing it twice would do harm, ``repeat_after_loss`` is False:
@@ -63,7 +66,7 @@ class Database:
             for attempt in range(1, _ATTEMPTS + 1):
                 self._begun = False
                 try:
-                    return self._run_once(work)
+                    return self._run_once(work, is_one_statement=is_one_statement)
                 except psycopg.Error as error:
                     if is_connection_lost(error):
                         self._discard()
@@ -91,11 +94,15 @@ class Database:
             finally:
                 self._discard()  # with its settings
 
-    def _run_once(self, work: Callable[[Transaction], T]) -> T:
+    def _run_once(self, work: Callable[[Transaction], T], *, is_one_statement: bool) -> T:
         connection = self._connected()
         remaining_s = deadline.remaining_s()
+        if is_one_statement:
+            with self._watchdog.watch(connection, remaining_s), connection.cursor() as cursor:
+                self._begun = True
+                return work(cursor)
         with (
-            _hung_up_after(connection, remaining_s),
+            self._watchdog.watch(connection, remaining_s),
             connection.transaction(),
             connection.cursor() as transaction,
         ):
@@ -162,27 +169,6 @@ def _connect_timeout_s() -> int:
     if remaining_s == 0.0:
         raise DeadlineExceeded
     return max(1, min(_CONNECT_TIMEOUT_S, round(remaining_s)))
-
-
-@contextmanager
-def _hung_up_after(connection: psycopg.Connection[DictRow], seconds: float | None) -> Generator[None]:
-    """Break the connection off when the block takes longer: a server that is frozen keeps no time-out of its own."""
-    if seconds is None:
-        yield
-        return
-    timer = Timer(seconds + _SERVER_FIRST_S, _hang_up, (connection,))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _hang_up(connection: psycopg.Connection[DictRow]) -> None:
-    """Whoever waits for the server finds the connection lost."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
-        line.shutdown(socket.SHUT_RDWR)
 
 
 class Snapshot:

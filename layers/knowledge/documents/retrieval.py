@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from knowledge.cache.answers import KeptAnswer
 from knowledge.cache.base import Cache, NoCache
 from knowledge.cache.embeddings import CachingEmbedder
-from knowledge.documents.search import DocumentSearch, Moment
+from knowledge.documents.model_hold import Moment
+from knowledge.documents.search import DocumentSearch
 from knowledge.search import fusion, mmr
 from knowledge.search.people import PERSON_SCORE, mentions
 from knowledge.telemetry import logger
@@ -100,7 +101,7 @@ class Retrieval:
         """Whatever an answer depends on."""
         model = self._embedder.model
         asked = query.model_dump_json(exclude={"debug"})
-        parts = (asked, model.model, model.version, str(model.dimensions), moment.version)
+        parts = (asked, model.model, model.version, str(model.dimensions), moment.state)
         return f"answer:{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()}"
 
     def _search_for(self, query: Query, expression: TagExpression | None) -> QueryResult:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from pgvector import Vector as PgVector
 from psycopg import sql
 
 from knowledge.db.connection import Database, Transaction, set_local
 from knowledge.db.statements import load_statements
-from knowledge.documents.model_hold import hold_model
+from knowledge.documents.model_hold import Moment, hold_for_reading
 from knowledge.documents.people import PeopleLookup
 from knowledge.documents.vector_indexes import VECTOR_INDEX, tag_index_name
 from knowledge.documents.words import ByWords, rank_by_words
@@ -31,13 +30,6 @@ _INDEX_ONLY = dict.fromkeys(("enable_seqscan", "enable_bitmapscan", "enable_sort
 _NO_LONGER_INDEX_ONLY = dict.fromkeys(_INDEX_ONLY, "on")
 
 
-class Moment(NamedTuple):
-    """The state of the documents, equal only while nothing changes, and the time by the database's clock."""
-
-    version: str
-    now: datetime
-
-
 class DocumentSearch:
     """Finds live documents; each method is one transaction and raises as ``DocumentStore`` does."""
 
@@ -48,11 +40,7 @@ class DocumentSearch:
     def moment(self) -> Moment:
         """The state of the documents now. What is searched after this is of this state, or of a later one."""
 
-        def work(transaction: Transaction) -> Moment:
-            hold_model(transaction, self._model, "reading")
-            return Moment(**(transaction.execute(_SQL["moment"]).fetchone() or {}))
-
-        return self._database.run(work)
+        return self._database.run(lambda cursor: hold_for_reading(cursor, self._model), is_one_statement=True)
 
     def nearest(self, vector: Vector, expression: TagExpression | None, top_k: int) -> Neighbours[KnowledgeDocument]:
         """The ``top_k`` live documents that ``expression`` admits and whose vectors are closest, best first.
@@ -61,7 +49,7 @@ class DocumentSearch:
         """
 
         def work(transaction: Transaction) -> Neighbours[KnowledgeDocument]:
-            hold_model(transaction, self._model, "reading")
+            hold_for_reading(transaction, self._model)
             bound = _BoundSearch(transaction, PgVector(vector), expression, self._model.dimensions)
             return nearest(bound, top_k, exact_up_to=exact_up_to_rows(self._model.dimensions), order=_best_first)
 
@@ -92,7 +80,7 @@ class DocumentSearch:
         """The similarity of each of these documents that is still there, from 0 to 1."""
 
         def work(transaction: Transaction) -> dict[str, float]:
-            hold_model(transaction, self._model, "reading")
+            hold_for_reading(transaction, self._model)
             rows = transaction.execute(_SQL["similarities"], {"vector": PgVector(vector), "ids": list(ids)})
             return {row["id"]: _in_range(row["similarity"]) for row in rows}
 

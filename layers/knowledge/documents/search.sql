@@ -1,9 +1,3 @@
--- moment --
--- What tells one state of the documents from every other, and the time by the database's clock.
-SELECT coalesce(string_agg(slot || ':' || changes, ' ' ORDER BY slot), '') AS version, now() AS now
-FROM knowledge_changes
-WHERE collection = 'documents'
-
 -- estimate_matches --
 -- The planner's estimate of the live rows that a tag filter admits.
 EXPLAIN (FORMAT JSON)

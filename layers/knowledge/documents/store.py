@@ -16,7 +16,7 @@ from psycopg import sql
 from knowledge.db.connection import Database, Transaction
 from knowledge.db.statements import load_statements
 from knowledge.documents.fingerprint import Fingerprinted
-from knowledge.documents.model_hold import hold_model
+from knowledge.documents.model_hold import hold_for_reading, hold_for_writing
 from knowledge.documents.writer import ANY_WRITER, Writer
 from knowledge.tags.sql import tag_filter
 from spot_sdk.documents import SET_BY_QUERIES, EmbeddingModel, KnowledgeDocument, SourceCount, Stats, TagCount
@@ -89,7 +89,7 @@ class DocumentStore:
         """What is stored already under the ids of ``offered``."""
 
         def work(transaction: Transaction) -> dict[str, Stored]:
-            hold_model(transaction, self._model, "reading")
+            hold_for_reading(transaction, self._model)
             rows = transaction.execute(
                 _SQL["compare"],
                 _keys(offered),
@@ -116,7 +116,7 @@ class DocumentStore:
         ordered = sorted(entries, key=lambda entry: entry[0].document.id)
 
         def work(transaction: Transaction) -> dict[str, bool]:
-            hold_model(transaction, self._model, "writing")
+            hold_for_writing(transaction, self._model)
             before(transaction)
             written = self._write(transaction, ordered, writer, moments) if ordered else {}
             after(transaction, written)
@@ -229,13 +229,13 @@ class DocumentStore:
 
         with self._database.snapshot() as snapshot:
             with snapshot.transaction() as transaction:
-                hold_model(transaction, self._model, "reading")
+                hold_for_reading(transaction, self._model)
                 counted = transaction.execute(statement("count_export"), parameters).fetchone() or {}
             yield Export(counted["documents"], map(_as_exported, snapshot.stream(statement("export"), parameters)))
 
     def check(self) -> None:
         """Raise unless the database answers and holds this model's vectors."""
-        self._database.run(lambda transaction: hold_model(transaction, self._model, "reading"))
+        self._database.run(lambda transaction: hold_for_reading(transaction, self._model))
 
 
 def _keys(offered: Sequence[Fingerprinted]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from knowledge.db.connection import Database, Transaction
 from knowledge.db.statements import load_statements
-from knowledge.documents.model_hold import hold_model
+from knowledge.documents.model_hold import hold_for_reading
 from knowledge.documents.vector_indexes import TAG_INDEX_PREFIX, tag_index_name
 from knowledge.search.knn import exact_up_to_rows
 from spot_sdk.documents import EmbeddingModel
@@ -106,7 +106,7 @@ class TagIndexes:
         worth_it = round(exact_up_to_rows(self._model.dimensions) / _KEPT_ABOVE)
 
         def work(transaction: Transaction) -> list[Change]:
-            hold_model(transaction, self._model, "reading")
+            hold_for_reading(transaction, self._model)
             if _row(transaction, "put_away")["put_away_at"] is not None:
                 return []
             kept = round(worth_it * _KEPT_ABOVE)
