@@ -164,6 +164,20 @@ tag_lists = st.lists(st.sampled_from(["policy", "hr", "it"]), max_size=2, unique
 expiries = st.none() | st.sampled_from([datetime(2200, 1, 1, tzinfo=UTC)])
 
 
+def test_emptying_the_table_empties_what_follows_it(ingestion: Ingestion, database: Database) -> None:
+    ingestion.upsert([document("a", "words", metadata={"name": "Ada Example", "email": "ada@example.com"})])
+    followers = ("document_words", "document_people", "word_totals", "word_changes")
+
+    def counts() -> list[int]:
+        asked = " UNION ALL ".join(f"SELECT count(*) FROM knowledge_{name}" for name in followers)
+        return [row["count"] for row in database.run(lambda t: t.execute(asked).fetchall())]
+
+    assert sum(counts()) > 0
+    database.run(lambda t: t.execute("TRUNCATE knowledge_documents"))
+    assert counts() == [0, 0, 0, 0]
+    assert ingestion.upsert([document("a", "words")]).created == 1
+
+
 class StoreMachine(RuleBasedStateMachine):
     """Ingestion against a dictionary."""
 
