@@ -258,8 +258,10 @@ def test_a_statement_reads_the_index_of_words(database: Database, ingestion: Ing
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip),
-    title=st.none() | st.integers() | st.text("ab \t>", max_size=4),
-    path=st.none() | st.text("ab") | st.lists(st.integers() | st.text("ab \n", max_size=3), max_size=4),
+    title=st.none() | st.integers(-(2**63), 2**63 - 1) | st.text("ab \t>", max_size=4),
+    path=st.none()
+    | st.text("ab")
+    | st.lists(st.integers(-(2**63), 2**63 - 1) | st.text("ab \n", max_size=3), max_size=4),
 )
 def test_the_text_with_words_is_the_text_that_is_embedded(
     database: Database, content: str, title: object, path: object
