@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from knowledge.db.migrate import migrate
 from local.postgres import EmbeddedPostgres
 from spot_sdk.documents import EmbeddingModel
+
+_PATIENCE_S = 30.0
 
 HASH_MODEL = EmbeddingModel(
     backend="hash",
@@ -80,5 +83,19 @@ def _database(server_url: str, template: str) -> Generator[str]:
     try:
         yield make_conninfo(server_url, dbname=name)
     finally:
-        with psycopg.connect(server_url, autocommit=True) as server:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        drop_database(server_url, name)
+
+
+def drop_database(server_url: str, name: str) -> None:
+    """Remove it with whoever is connected; a vacuum of the server's own, which may not be ended, is waited for."""
+    statement = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    with psycopg.connect(server_url, autocommit=True) as server:
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                server.execute(statement)
+            except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectInUse):
+                if time.monotonic() > until:
+                    raise
+            else:
+                return

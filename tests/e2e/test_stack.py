@@ -48,7 +48,8 @@ class Supervisor:
 
     def __init__(self, settings: LocalSettings) -> None:
         script = (
-            "import pathlib\n"
+            "import pathlib, signal\n"
+            "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # which nohup has us ignore
             "from local.settings import LocalSettings\n"
             "from local.stack import run_stack\n"
             f"settings = LocalSettings({settings.port}, pathlib.Path({str(settings.home)!r}), {HASH!r})\n"

@@ -30,6 +30,7 @@ from knowledge.documents.vector_indexes import VECTOR_INDEX, tag_index_name
 from knowledge.tags.sql import tag_filter
 from spot_sdk.documents import EmbeddingModel
 from spot_sdk.tag_expression import parse
+from tests.conftest import drop_database
 
 pytestmark = pytest.mark.timeout(300)  # the first test waits for the data
 
@@ -100,8 +101,7 @@ def url(postgres_url: str, mixture: Mixture) -> Iterator[str]:
     TagIndexes(database, MODEL).apply(lambda _: None)
     database.close()
     yield url
-    with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    drop_database(postgres_url, name)
 
 
 @pytest.fixture
