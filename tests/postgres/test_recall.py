@@ -49,8 +49,8 @@ class ExplainingDatabase(Database):
 
     used: list[str]
 
-    def run(self, work: Callable[[Transaction], T], *, repeat_after_loss: bool = True) -> T:
-        return super().run(lambda t: work(_Explaining(t, self.used)), repeat_after_loss=repeat_after_loss)  # type: ignore[arg-type]
+    def run(self, work: Callable[[Transaction], T], **how: Any) -> T:
+        return super().run(lambda t: work(_Explaining(t, self.used)), **how)  # type: ignore[arg-type]
 
 
 class _Explaining:

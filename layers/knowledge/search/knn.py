@@ -52,8 +52,8 @@ class TagIndex:
     lists: int
 
     def probes(self, reach: int) -> int:
-        """How many cells to read for a recall of .99, also after a tenth of the vectors moved (measured, ADR 7)."""
-        return min(self.lists, math.ceil((6 if reach <= 40 else 8) * math.sqrt(self.lists)))
+        """How many cells to read for a recall well above .99, also after a tenth of the vectors moved (measured, ADR 7)."""
+        return min(self.lists, math.ceil((9 if reach <= 40 else 12) * math.sqrt(self.lists)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def reach_for(top_k: int, share: float) -> int:
 
 def effort_for(reach: int) -> int:
     """``hnsw.ef_search`` at which the first ``reach`` rows are the nearest in effect."""
-    return min(_MAX_EF, max(200, 4 * reach))
+    return min(_MAX_EF, max(300, 6 * reach))
 
 
 @dataclass(frozen=True, slots=True)

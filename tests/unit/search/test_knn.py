@@ -146,7 +146,7 @@ def test_the_reach_grows_with_what_is_wanted_and_with_rarity(top_k: int, share: 
 
 
 def test_the_effort_is_four_times_the_reach_within_pgvectors_limits() -> None:
-    assert [effort_for(reach) for reach in (8, 100, LONG_REACH)] == [200, 400, 1000]
+    assert [effort_for(reach) for reach in (8, 100, LONG_REACH)] == [300, 600, 1000]
 
 
 def test_longer_vectors_are_scanned_for_fewer_rows() -> None:
@@ -155,5 +155,5 @@ def test_longer_vectors_are_scanned_for_fewer_rows() -> None:
 
 
 def test_more_neighbours_need_more_cells() -> None:
-    assert [BROADER.probes(reach) for reach in (30, 120)] == [135, 179]
+    assert [BROADER.probes(reach) for reach in (30, 120)] == [202, 269]
     assert TagIndex("small", 500, 5).probes(10) == 5
