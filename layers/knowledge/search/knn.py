@@ -52,7 +52,7 @@ class TagIndex:
     lists: int
 
     def probes(self, reach: int) -> int:
-        """How many cells to read for a recall well above .99, also after a tenth of the vectors moved (measured, ADR 7)."""
+        """How many cells to read for a recall of .99 and more, also after a tenth of the vectors moved (ADR 7)."""
         return min(self.lists, math.ceil((9 if reach <= 40 else 12) * math.sqrt(self.lists)))
 
 
