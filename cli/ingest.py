@@ -241,7 +241,7 @@ async def _replace(client: KnowledgeClient, reading: Reading, summary: IngestSum
         raise reading.unreadable[0]
     [page] = reading.pages
     task = bar.add_task("storing", total=summary.chunks)
-    result = await client.replace_children(page.id, page.documents)
+    result = await client.replace_children(page.id, page.documents, source=summary.source)
     bar.advance(task, summary.chunks)
     for name in ("created", "updated", "unchanged", "failed", "embedded", "over_window"):
         setattr(summary, name, getattr(result, name))

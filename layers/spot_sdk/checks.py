@@ -91,7 +91,12 @@ class Asker:
         text = self.email_text
         if len(text) > MAX_QUERY_LENGTH:
             text = text[: previous_border(text, MAX_QUERY_LENGTH, 0)] or text[:MAX_QUERY_LENGTH]
-        return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+        return storable(text)
+
+
+def storable(text: str) -> str:
+    """``text`` with a replacement character for each that cannot be stored."""
+    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
 
 
 def check_documents(documents: Iterable[KnowledgeDocument]) -> list[KnowledgeDocument]:

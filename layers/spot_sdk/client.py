@@ -152,13 +152,18 @@ class KnowledgeClient:
         refuse_failures(result)
         return result
 
-    async def replace_children(self, parent_id: str, documents: Iterable[KnowledgeDocument]) -> UpsertResult:
-        """Make these documents the only ones with this parent, in one transaction: a page that shrank leaves no chunk.
+    async def replace_children(
+        self, parent_id: str, documents: Iterable[KnowledgeDocument], *, source: str | None = None
+    ) -> UpsertResult:
+        """Make these documents the only ones that their source has with this parent, in one transaction.
 
-        Each names ``parent_id`` in its metadata; none at all removes the page. Raises InvalidDocument,
-        DuplicateDocument, EmbeddingFailed and PayloadTooLarge; nothing has changed then.
+        So a page that shrank leaves no chunk. Each names ``parent_id`` in its metadata, and all have one source. None
+        at all removes the page: that of ``source``, without which it is the key's own source, or "" for a key that has
+        none.
+
+        Raises InvalidDocument, DuplicateDocument, EmbeddingFailed and PayloadTooLarge; nothing has changed then.
         """
-        return await self._writer.replace_children(parent_id, documents)
+        return await self._writer.replace_children(parent_id, documents, source)
 
     def sync_run(self, source: str, *, limits: RemovalLimits | None = None, wait_s: float = 0) -> SyncRun:
         """A run over everything that ``source`` has, at the end of which the store removes what it no longer has::

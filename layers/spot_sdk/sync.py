@@ -46,6 +46,18 @@ class RemovalLimits(_Body):
         """True when removing ``removals`` of a source's ``total`` documents needs no confirmation."""
         return removals <= max(self.count, int(self.share * total))
 
+    def why_held(self, removals: int, *, total: int, seen: int, run_id: int) -> str:
+        """Why a run's ``removals`` are held back, and the command that confirms them; empty when they are not.
+
+        ``total`` counts what the source had before the run, ``seen`` what of the source's the run has sent.
+        """
+        if not removals or (seen and self.allow(removals, total)):
+            return ""
+        reason = f"{removals} of {total} documents would go, more than {self.share:.0%} or {self.count}"
+        if not seen:
+            reason = f"the run sent nothing, and {removals} documents would go"
+        return f"{reason}; nothing was removed. If it is right: `knowledge runs confirm {run_id}`"
+
 
 class CompleteSyncRun(_Body):
     """Body of ``POST /sync-runs/{id}/complete``: everything was sent, remove what was not."""

@@ -11,7 +11,7 @@ from typing import Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
-from spot_sdk.checks import build
+from spot_sdk.checks import build, storable
 from spot_sdk.connection import StoreConnection
 from spot_sdk.documents import KnowledgeDocument, SyncRunRef, UpsertResult
 from spot_sdk.errors import Conflict, KnowledgeError, Problem, StaleRun, SyncRunning
@@ -143,7 +143,7 @@ class SyncRun:
         if error is None:
             self._end(await self._calls.complete(run, self._limits))
             return
-        reason = f"{type(error).__name__}: {error}"[:_MAX_REASON_LENGTH]
+        reason = storable(f"{type(error).__name__}: {error}"[:_MAX_REASON_LENGTH])
         try:
             self._end(await self._calls.fail(run, reason))
         except KnowledgeError as unheard:  # the run ends with its lease then; the caller's own error is the one to tell

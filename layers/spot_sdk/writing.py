@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from spot_sdk.documents import (
     SyncRunRef,
     UpsertResult,
 )
-from spot_sdk.errors import EmbeddingFailed, KnowledgeError, PayloadTooLarge
+from spot_sdk.errors import EmbeddingFailed, InternalError, KnowledgeError, PayloadTooLarge
 from spot_sdk.sync import ReplaceChildren
 
 Progress = Callable[[int, int], None]
@@ -45,7 +45,7 @@ class DocumentWriter:
         checked = check_documents([document])
         split(checked, self._limits)
         with self.writing():
-            return await self._connection.call(UpsertResult, "POST", "/upsert", body=to_json(checked[0]).encode())
+            return await self._send("/upsert", to_json(checked[0]).encode(), checked)
 
     async def bulk_upsert(
         self, documents: Iterable[KnowledgeDocument], progress: Progress | None, run: SyncRunRef | None = None
@@ -60,9 +60,7 @@ class DocumentWriter:
         async def send_waiting() -> None:
             for number, batch in waiting:
                 try:
-                    answers[number] = await self._connection.call(
-                        UpsertResult, "POST", "/bulk-upsert", body=bulk_body(batch, run)
-                    )
+                    answers[number] = await self._send("/bulk-upsert", bulk_body(batch, run), batch)
                 except KnowledgeError as error:
                     failures.append(error)
                 if failures:
@@ -78,16 +76,13 @@ class DocumentWriter:
             raise failures[0]
         return result
 
-    async def replace_children(self, parent_id: str, documents: Iterable[KnowledgeDocument]) -> UpsertResult:
-        checked = check_documents(documents)
-        request = build(ReplaceChildren, {"parent_id": parent_id, "documents": checked})
-        if len(split(checked, replace(self._limits, documents=MAX_BATCH))) > 1:
-            raise PayloadTooLarge(
-                f"the children of {parent_id} do not fit into one request of {self._limits.bytes} bytes"
-            )
+    async def replace_children(
+        self, parent_id: str, documents: Iterable[KnowledgeDocument], source: str | None
+    ) -> UpsertResult:
+        request = replacement(parent_id, documents, source, self._limits)
         body = request.model_dump_json(exclude={"documents": {"__all__": SET_BY_QUERIES}}).encode()
         with self.writing():
-            return await self._connection.call(UpsertResult, "POST", "/replace-children", body=body)
+            return await self._send("/replace-children", body, request.documents)
 
     async def delete(self, ids: Iterable[str]) -> int:
         """By the route with the ids in its body: in a path, gateways change ids that hold "/", "?" or ".."."""
@@ -99,6 +94,17 @@ class DocumentWriter:
                 deleted += (await self._connection.call(DeleteResult, "POST", "/delete", body=body)).deleted
         return deleted
 
+    async def _send(self, path: str, body: bytes, documents: Sequence[KnowledgeDocument]) -> UpsertResult:
+        """Send documents. Raises InternalError when the answer is not about them, one by one: nobody can tell then
+        what is stored."""
+        result = await self._connection.call(UpsertResult, "POST", path, body=body)
+        if [outcome.id for outcome in result.results] != [document.id for document in documents]:
+            raise InternalError(
+                f"{self._connection.url}{path} was sent {len(documents)} documents and answered of "
+                f"{len(result.results)}, or of others"
+            )
+        return result
+
     @contextmanager
     def writing(self) -> Generator[None]:
         """Whether it succeeds or not, afterwards no answer from before is good any more."""
@@ -107,6 +113,20 @@ class DocumentWriter:
         finally:
             if self._cache is not None:
                 self._cache.clear()
+
+
+def replacement(
+    parent_id: str, documents: Iterable[KnowledgeDocument], source: str | None, limits: BatchLimits
+) -> ReplaceChildren:
+    """The request that replaces a parent's children, checked.
+
+    Raises InvalidDocument, DuplicateDocument, InvalidRequest, and PayloadTooLarge when it is too large for ``limits``.
+    """
+    checked = check_documents(documents)
+    request = build(ReplaceChildren, {"parent_id": parent_id, "source": source, "documents": checked})
+    if len(split(checked, replace(limits, documents=MAX_BATCH))) > 1:
+        raise PayloadTooLarge(f"the children of {parent_id} do not fit into one request of {limits.bytes} bytes")
+    return request
 
 
 def refuse_failures(result: UpsertResult) -> None:

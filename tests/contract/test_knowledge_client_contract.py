@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spot_sdk.batching import BatchLimits
-from spot_sdk.documents import KnowledgeDocument, RetrievalLimits, UpsertResult
+from spot_sdk.documents import KnowledgeDocument, RetrievalLimits, SyncRunRef, UpsertResult
 from spot_sdk.errors import (
     Conflict,
     DuplicateDocument,
@@ -189,6 +189,45 @@ async def test_replace_children_leaves_exactly_these(kb):
     assert [problem.document for problem in caught.value.problems] == ["stray"]
     await kb.replace_children("w", [])
     assert await ids_in(kb) == ["other"]
+
+
+async def test_replace_children_leaves_what_other_sources_have(kb):
+    def child(id_: str, source: str) -> KnowledgeDocument:
+        return document(id_, source=source, metadata={"parent_id": "pg"})
+
+    await kb.bulk_upsert([child("a1", "A"), child("a2", "A"), child("b1", "B"), child("none", "")])
+    await kb.replace_children("pg", [child("a1", "A")])
+    assert await ids_in(kb) == ["a1", "b1", "none"]
+    await kb.replace_children("pg", [])
+    assert await ids_in(kb) == ["a1", "b1"]
+    await kb.replace_children("pg", [], source="B")
+    assert await ids_in(kb) == ["a1"]
+    await kb.replace_children("pg", [child("a2", "A")], source="B")
+    assert await ids_in(kb) == ["a2"]
+    with pytest.raises(InvalidDocument):
+        await kb.replace_children("pg", [child("a3", "A"), child("b3", "B")])
+    assert await ids_in(kb) == ["a2"]
+    with pytest.raises(InvalidRequest):
+        await kb.replace_children("pg", [], source="\n")
+
+
+async def test_children_that_do_not_fit_into_one_request_are_refused(make_client):
+    kb = make_client(batch_limits=BatchLimits(bytes=4_000))
+    with pytest.raises(PayloadTooLarge, match="of w "):
+        await kb.replace_children("w", [document(f"w#{n}", metadata={"parent_id": "w"}) for n in range(80)])
+    assert await ids_in(kb) == []
+
+
+async def test_numbers_come_back_as_the_database_keeps_them(kb):
+    await kb.upsert(document("a", metadata={"minus": -0.0, "list": [-0.0, {"whole": 1e17}], "tiny": 1e-7, "one": 1.0}))
+    [found] = await kb.fetch(text="lunch")
+    assert found.metadata == {"minus": 0, "list": [0, {"whole": 10**17}], "tiny": 1e-7, "one": 1}
+    numbers = [found.metadata["minus"], found.metadata["list"][0], found.metadata["list"][1]["whole"]]
+    assert [repr(number) for number in numbers] == ["0.0", "0.0", "100000000000000000"]
+    assert repr(found.metadata["one"]) == "1.0"
+    again = document("a", metadata={**found.metadata, "minus": -0.0, "list": [-0.0, {"whole": 1e17}]})
+    assert (await kb.upsert(again)).status == "unchanged"
+    assert (await kb.upsert(found.model_copy(update={"updated_at": None}))).status == "updated"
 
 
 # --- asking ------------------------------------------------------------------------------------------------------
@@ -434,6 +473,70 @@ async def test_a_run_that_would_remove_too_much_removes_nothing_and_says_so(kb, 
     assert len(await ids_in(kb)) == 10
 
 
+async def test_what_a_run_brings_does_not_outweigh_what_it_would_remove(kb):
+    await kb.bulk_upsert(of_wiki(*range(20)))
+    async with kb.sync_run("wiki") as run:
+        await run.upsert(of_wiki(*range(100, 300)))
+    assert (run.result.status, run.result.created, run.result.held) == ("partial", 200, 20)
+    assert run.result.error == (
+        "20 of 20 documents would go, more than 20% or 5; nothing was removed. "
+        f"If it is right: `knowledge runs confirm {run.result.run_id}`"
+    )
+    assert (await kb.stats()).documents == 220
+
+
+async def test_a_run_that_sent_nothing_says_what_would_go(kb):
+    await kb.bulk_upsert(of_wiki(1, 2))
+    async with kb.sync_run("wiki") as run:
+        pass
+    assert run.result.error == (
+        "the run sent nothing, and 2 documents would go; nothing was removed. "
+        f"If it is right: `knowledge runs confirm {run.result.run_id}`"
+    )
+
+
+@pytest.mark.parametrize("sent", [(1,), ()], ids=["succeeded", "partial"])
+async def test_a_run_is_completed_again_as_it_ended(kb, sent):
+    await kb.bulk_upsert(of_wiki(1, 2))
+    run = kb.sync_run("wiki")
+    async with run:
+        await run.upsert(of_wiki(*sent))
+    first = run.result.model_copy()
+    ref = run._run
+    for limits in (RemovalLimits(), RemovalLimits(share=1)):
+        record = await run._calls.complete(ref, limits)
+        assert (record.id, record.status, record.removed, record.held, record.error) == (
+            first.run_id,
+            first.status,
+            first.removed,
+            first.held,
+            first.error,
+        )
+    with pytest.raises(StaleRun):
+        await run._calls.complete(SyncRunRef(id=ref.id, fence=ref.fence + 1), RemovalLimits())
+    with pytest.raises(StaleRun):
+        await run._calls.fail(ref, "too late")
+
+
+async def test_a_run_that_failed_cannot_be_completed(kb):
+    run = kb.sync_run("wiki")
+    await run.__aenter__()
+    await run._calls.fail(run._run, "told")
+    with pytest.raises(StaleRun):
+        await run._calls.complete(run._run, RemovalLimits())
+    with pytest.raises(StaleRun):
+        await run.__aexit__(None, None, None)
+
+
+async def test_a_reason_that_cannot_be_stored_hides_no_error(kb):
+    async def sync() -> None:
+        async with kb.sync_run("wiki"):
+            raise OSError("page \0 of \udcff cannot be read")
+
+    with pytest.raises(OSError, match="page"):
+        await sync()
+
+
 async def test_an_empty_run_over_an_empty_source_is_no_trouble(kb):
     async with kb.sync_run("wiki") as run:
         pass
@@ -445,6 +548,10 @@ async def test_what_others_write_while_a_run_is_open_stays(kb):
     async with kb.sync_run("wiki") as run:
         await run.upsert(of_wiki(1))
         await kb.upsert(document("w9", TRAVEL, source="wiki"))
+    assert await ids_in(kb) == ["w1", "w9"]
+    async with kb.sync_run("wiki") as run:
+        await run.upsert(of_wiki(1))
+        assert (await kb.upsert(document("w9", TRAVEL, source="wiki"))).status == "unchanged"
     assert await ids_in(kb) == ["w1", "w9"]
 
 

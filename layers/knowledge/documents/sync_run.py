@@ -90,11 +90,10 @@ class SourceSync:
             source = _source_of(lease)
             missing = self._store.count_unseen(transaction, run.id, source, record.started_at)
             there_before = missing.total - record.created  # a guard must not be outweighed by what the run brought
-            reason = _why_held(missing.unseen, there_before, missing.seen, limits)
+            why_held = limits.why_held(missing.unseen, total=there_before, seen=missing.seen, run_id=run.id)
             leases.release(transaction, lease)
-            if reason:
-                error = f"{reason}; nothing was removed. If it is right: `knowledge runs confirm {run.id}`"
-                return runs.finish(transaction, run.id, "partial", held=missing.unseen, error=error)
+            if why_held:
+                return runs.finish(transaction, run.id, "partial", held=missing.unseen, error=why_held)
             removed = self._store.delete_unseen(transaction, run.id, source, record.started_at)
             return runs.finish(transaction, run.id, "succeeded", removed=removed)
 
@@ -175,14 +174,3 @@ def _ended(transaction: Transaction, run: SyncRunRef, writer: Writer) -> SyncRun
 
 def _source_of(lease: Lease) -> str:
     return lease.name.removeprefix(_PREFIX)
-
-
-def _why_held(removals: int, total: int, seen: int, limits: RemovalLimits) -> str:
-    """Why the guard keeps the removals; empty when it lets them through."""
-    if not removals:
-        return ""
-    if not seen:
-        return f"the run sent nothing, and {removals} documents would go"
-    if not limits.allow(removals, total):
-        return f"{removals} of {total} documents would go, more than {limits.share:.0%} or {limits.count}"
-    return ""

@@ -22,10 +22,10 @@ from spot_sdk.documents import (
     Version,
 )
 from spot_sdk.errors import KnowledgeError
-from spot_sdk.sync import RemovalLimits, ReplaceChildren, StartSyncRun, SyncRunRecord, SyncRunStarted
+from spot_sdk.sync import RemovalLimits, StartSyncRun, SyncRunRecord, SyncRunStarted
 from spot_sdk.sync_run import SyncRun
 from spot_sdk.testing.fake_store import FakeStore
-from spot_sdk.writing import Progress, refuse_failures
+from spot_sdk.writing import Progress, refuse_failures, replacement
 
 _LEASE_S = 3600
 
@@ -114,9 +114,11 @@ class FakeKnowledgeClient:
         refuse_failures(result)
         return result
 
-    async def replace_children(self, parent_id: str, documents: Iterable[KnowledgeDocument]) -> UpsertResult:
-        request = build(ReplaceChildren, {"parent_id": parent_id, "documents": check_documents(documents)})
-        return self._store.replace_children(request.parent_id, request.documents)
+    async def replace_children(
+        self, parent_id: str, documents: Iterable[KnowledgeDocument], *, source: str | None = None
+    ) -> UpsertResult:
+        request = replacement(parent_id, documents, source, self._batch_limits)
+        return self._store.replace_children(request.parent_id, request.documents, request.source)
 
     def sync_run(self, source: str, *, limits: RemovalLimits | None = None, wait_s: float = 0) -> SyncRun:
         return SyncRun(_FakeRunCalls(self._store, self._write), source, limits or RemovalLimits(), wait_s)

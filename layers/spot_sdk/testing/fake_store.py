@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 
 from spot_sdk.batching import to_json
 from spot_sdk.documents import (
@@ -66,21 +67,31 @@ class FakeStore:
         self._runs: dict[int, _Run] = {}
         self._writes = itertools.count(1)
 
-    def upsert(self, documents: Iterable[KnowledgeDocument]) -> UpsertResult:
+    def upsert(self, documents: Sequence[KnowledgeDocument]) -> UpsertResult:
+        """Outside a sync run: whatever is offered counts as written now, what is unchanged too."""
         self._fail_if_told()
+        result = self._store_all(documents)
+        for outcome in result.results:
+            if outcome.status == "unchanged":
+                self._rows[outcome.id].stored_at = next(self._writes)
+        return result
+
+    def _store_all(self, documents: Sequence[KnowledgeDocument]) -> UpsertResult:
         result = UpsertResult(results=[])
         for document in documents:
-            if document.id in self.refused_ids:
+            is_embedded = self._needs_embedding(document)
+            if is_embedded and document.id in self.refused_ids:
                 problem = Problem(document=document.id, field="content", message="refused, as the test asked")
                 result.results.append(UpsertOutcome(id=document.id, status="failed", problem=problem))
                 continue
-            known = self._rows.get(document.id)
             result.results.append(UpsertOutcome(id=document.id, status=self._write(document)))
-            if known is None or searchable_text(known.document) != searchable_text(document):
-                result.embedded += 1
+            result.embedded += is_embedded
         return result
 
-    def replace_children(self, parent_id: str, documents: Sequence[KnowledgeDocument]) -> UpsertResult:
+    def replace_children(
+        self, parent_id: str, documents: Sequence[KnowledgeDocument], source: str | None
+    ) -> UpsertResult:
+        """Of one source: that of the documents, or ``source`` ("" unless given) when there are none."""
         self._fail_if_told()
         strangers = [document.id for document in documents if document.metadata.get("parent_id") != parent_id]
         if strangers:
@@ -91,12 +102,18 @@ class FakeStore:
                     for id_ in strangers
                 ],
             )
-        if any(document.id in self.refused_ids for document in documents):
+        sources = {document.source for document in documents} or {source or ""}
+        if len(sources) > 1:
+            raise InvalidDocument(
+                f"a page's chunks have one source, and these have {len(sources)}; nothing was changed"
+            )
+        if any(document.id in self.refused_ids and self._needs_embedding(document) for document in documents):
             raise EmbeddingFailed("a text was refused, as the test asked; nothing was changed")
         result = self.upsert(documents)
         kept = {document.id for document in documents}
         for id_, row in list(self._rows.items()):
-            if row.document.metadata.get("parent_id") == parent_id and id_ not in kept:
+            is_child = row.document.metadata.get("parent_id") == parent_id and row.document.source in sources
+            if is_child and id_ not in kept:
                 del self._rows[id_]
         return result
 
@@ -159,7 +176,7 @@ class FakeStore:
                 ],
             )
         run.seen.update(document.id for document in documents)
-        result = self.upsert(documents)
+        result = self._store_all(documents)
         run.record.created += result.created
         run.record.updated += result.updated
         run.record.unchanged += result.unchanged
@@ -171,16 +188,20 @@ class FakeStore:
 
     def complete_run(self, ref: SyncRunRef, limits: RemovalLimits) -> SyncRunRecord:
         self._fail_if_told()
+        ended = self._runs.get(ref.id)
+        if ended is not None and ended.fence == ref.fence and ended.record.status in ("succeeded", "partial"):
+            return ended.record.model_copy()
         run = self._live_run(ref)
         own = {id_: row for id_, row in self._rows.items() if row.document.source == run.source}
         gone = [id_ for id_, row in own.items() if id_ not in run.seen and row.stored_at < run.began_at]
-        held = bool(gone) and (not run.seen.intersection(own) or not limits.allow(len(gone), len(own)))
-        if held:
+        run.record.error = limits.why_held(
+            len(gone), total=len(own) - run.record.created, seen=len(run.seen.intersection(own)), run_id=ref.id
+        )
+        if run.record.error:
             run.record.held = len(gone)
-            run.record.error = f"{len(gone)} of {len(own)} documents would go; nothing was removed"
-        else:
-            run.record.removed = self.delete(gone)
-        return self._end(run, "partial" if held else "succeeded")
+            return self._end(run, "partial")
+        run.record.removed = self.delete(gone)
+        return self._end(run, "succeeded")
 
     def fail_run(self, ref: SyncRunRef, reason: str) -> SyncRunRecord:
         self._fail_if_told()
@@ -188,12 +209,16 @@ class FakeStore:
         run.record.error = reason
         return self._end(run, "failed")
 
+    def _needs_embedding(self, document: KnowledgeDocument) -> bool:
+        known = self._rows.get(document.id)
+        return known is None or searchable_text(known.document) != searchable_text(document)
+
     def _write(self, document: KnowledgeDocument) -> UpsertStatus:
         sent = json.dumps(json.loads(to_json(document)), sort_keys=True)
         known = self._rows.get(document.id)
         if known is not None and known.sent == sent:
             return "unchanged"
-        stored = KnowledgeDocument.model_validate_json(sent)
+        stored = KnowledgeDocument.model_validate(json.loads(sent, parse_float=_as_jsonb_has_it))
         if stored.updated_at is None:
             stored.updated_at = self._now()
         self._rows[document.id] = _Row(stored, sent, next(self._writes))
@@ -213,6 +238,17 @@ class FakeStore:
     def _fail_if_told(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+
+def _as_jsonb_has_it(number: str) -> float | int:
+    """A JSON number with a point or an exponent as the database gives it back: it keeps decimals as they are written.
+
+    So it knows no minus before a zero, and gives a whole number whose exponent it has written out as an integer.
+    """
+    value = float(number)
+    if "e" in number.lower() and value.is_integer():
+        return int(Decimal(number))
+    return value or 0.0
 
 
 def _moments(documents: Iterable[KnowledgeDocument]) -> list[datetime]:

@@ -171,6 +171,20 @@ def test_one_file_replaces_its_own_chunks(
     assert len(ids(store)) == 10
 
 
+def test_one_file_that_became_empty_leaves_no_chunk(
+    ingest: Knowledge, knowledge: Knowledge, store: FakeKnowledgeClient, handbook: Path
+) -> None:
+    ingest()
+    page = handbook / "finance/payments.md"
+    page.write_text("")
+
+    ended = knowledge("ingest", str(page), "--base", str(handbook), "--source", "handbook")
+
+    assert ended.code == 0
+    assert not [id_ for id_ in ids(store) if "payments" in id_]
+    assert len(ids(store)) == 9
+
+
 def test_one_file_alone_has_the_id_of_its_name(
     knowledge: Knowledge, store: FakeKnowledgeClient, handbook: Path
 ) -> None:

@@ -77,6 +77,17 @@ async def test_a_model_that_refuses_a_text():
     assert (run.result.status, run.result.failed) == ("succeeded", 1)
 
 
+async def test_a_model_is_not_asked_about_a_text_that_it_knows():
+    kb = FakeKnowledgeClient([PAYMENTS])
+    kb.refuse_to_embed("policy:1")
+    assert (await kb.upsert(PAYMENTS)).status == "unchanged"
+    child = PAYMENTS.model_copy(update={"metadata": {"parent_id": "p"}})
+    assert (await kb.upsert(child)).status == "updated"
+    assert (await kb.replace_children("p", [child])).unchanged == 1
+    with pytest.raises(EmbeddingFailed):
+        await kb.upsert(child.model_copy(update={"content": "Other words"}))
+
+
 async def test_time_is_what_the_test_says():
     now = datetime(2026, 1, 1, tzinfo=UTC)
     kb = FakeKnowledgeClient([PAYMENTS.model_copy(update={"expires_at": now + timedelta(hours=1)})], now=lambda: now)
