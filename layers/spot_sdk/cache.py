@@ -14,6 +14,7 @@ from spot_sdk.documents import KnowledgeDocument
 class _Entry(NamedTuple):
     documents: list[KnowledgeDocument]
     stale_at: float  # on the clock
+    expires_at: datetime | None  # when the first of the documents does
 
 
 def _utc_now() -> datetime:
@@ -53,11 +54,11 @@ class KnowledgeCache:
         return self._generation
 
     def get(self, key: Hashable) -> list[KnowledgeDocument] | None:
-        """Copies of the documents kept under ``key``, or None."""
+        """Copies of the documents kept under ``key``, or None; none that has expired is among them."""
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if self._clock() >= entry.stale_at:
+        if self._clock() >= entry.stale_at or self._has_come(entry.expires_at):
             del self._entries[key]
             return None
         self._entries.move_to_end(key)
@@ -65,9 +66,10 @@ class KnowledgeCache:
 
     def put(self, key: Hashable, documents: Sequence[KnowledgeDocument], generation: int) -> None:
         """Keep the answer to a query that was sent in ``generation``; not if a write came in between."""
-        if generation != self._generation:
+        expires_at = min((document.expires_at for document in documents if document.expires_at), default=None)
+        if generation != self._generation or self._has_come(expires_at):
             return
-        self._entries[key] = _Entry(_copies(documents), self._clock() + self._time_to_keep(documents))
+        self._entries[key] = _Entry(_copies(documents), self._clock() + self._ttl_s, expires_at)
         self._entries.move_to_end(key)
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
@@ -80,10 +82,9 @@ class KnowledgeCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _time_to_keep(self, documents: Sequence[KnowledgeDocument]) -> float:
-        now = self._now()
-        lifetimes = [(document.expires_at - now).total_seconds() for document in documents if document.expires_at]
-        return min([self._ttl_s, *lifetimes])
+    def _has_come(self, moment: datetime | None) -> bool:
+        """By the calendar, and not by the clock: that one may stand still while a process does."""
+        return moment is not None and self._now() >= moment
 
 
 def _copies(documents: Sequence[KnowledgeDocument]) -> list[KnowledgeDocument]:

@@ -10,7 +10,15 @@ from typing import TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from spot_sdk.errors import DeadlineExceeded, InternalError, InvalidInput, KnowledgeError, ModelMismatch, Unavailable
+from spot_sdk.errors import (
+    DeadlineExceeded,
+    InternalError,
+    InvalidInput,
+    InvalidRequest,
+    KnowledgeError,
+    ModelMismatch,
+    Unavailable,
+)
 from spot_sdk.problems import from_problem
 from spot_sdk.retrying import RetryPolicy, parse_retry_after
 
@@ -99,6 +107,10 @@ class StoreConnection:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
             response = await self._client().request(method, url, content=body, headers=headers)
+        except httpx.InvalidURL as error:
+            raise _Failure(
+                InvalidRequest(f"this cannot be asked: {error}"), is_passing=False, was_sent=False
+            ) from error
         except httpx.TimeoutException as error:
             late = DeadlineExceeded(f"no answer from {self.url} within {self._timeout_s:g} s")
             connected = not isinstance(error, httpx.ConnectTimeout)
@@ -149,7 +161,7 @@ def _read(answer: type[Model], response: httpx.Response) -> Model:
 def _refusal(response: httpx.Response) -> KnowledgeError:
     try:
         body = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     return from_problem(
         body,

@@ -11,6 +11,7 @@ from pydantic import RootModel
 from spot_sdk.access import IssuedKey, IssueKey, KeyRecord, Keys
 from spot_sdk.client import DEFAULT_TIMEOUT_S
 from spot_sdk.connection import StoreConnection
+from spot_sdk.errors import InvalidRequest
 from spot_sdk.retrying import RetryPolicy
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
 
@@ -51,7 +52,7 @@ class OperatorClient:
 
     async def runs(self, source: str | None = None, limit: int = 20) -> list[SyncRunRecord]:
         """The last runs of one source, or of every source and provider, newest first."""
-        query = f"?limit={limit}" + (f"&source={quote(source, safe='')}" if source else "")
+        query = f"?limit={limit}" + (f"&source={_quoted(source)}" if source else "")
         return (await self._connection.call(SyncRuns, "GET", f"/sync-runs{query}")).runs
 
     async def confirm_run(self, run_id: int) -> SyncRunRecord:
@@ -73,9 +74,17 @@ class OperatorClient:
 
     async def revoke_key(self, name: str) -> None:
         """Make every key of a name invalid. Raises NotFound."""
-        path = f"{_KEYS_PATH}/{quote(name, safe='')}"
+        path = f"{_KEYS_PATH}/{_quoted(name)}"
         await self._connection.call(RootModel[None], "DELETE", path, above_api=True, is_repeatable=False)
 
 
 def _sync_path(provider_id: str) -> str:
-    return f"{_PROVIDERS_PATH}/{quote(provider_id, safe='')}/sync"
+    return f"{_PROVIDERS_PATH}/{_quoted(provider_id)}/sync"
+
+
+def _quoted(name: str) -> str:
+    """A name as it stands in an address. Raises InvalidRequest for what is not text."""
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"{name!r} is not text") from error

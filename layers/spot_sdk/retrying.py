@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -40,10 +41,11 @@ def parse_retry_after(header: str | None, now: datetime | None = None) -> float 
     if not header:
         return None
     if header.strip().isdecimal():
-        return float(header)
+        seconds = float(header)
+        return seconds if math.isfinite(seconds) else None
     try:
         moment = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -71,7 +71,7 @@ class BedrockEmbedder(WindowedEmbedder[str]):
             raise EmbedderUnavailable(f"Bedrock cannot be reached: {error}") from error
         try:
             return unit_or_reason(json.loads(body)["embedding"], self.model.dimensions)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return EmbeddingFailed("the answer of Bedrock holds no embedding")
 
     @cached_property

@@ -6,14 +6,13 @@ import json
 import random
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import httpx
 
 from spot_sdk.errors import EmbedderUnavailable
+from spot_sdk.retrying import parse_retry_after
 
 _OVERLOADED = frozenset({408, 429, 502, 503, 504})  # these speak of the server, not of the request
 _BACKOFF_S = 0.25
@@ -78,7 +77,8 @@ class JsonApi:
             return EmbedderUnavailable(f"{self._name} at {self._url} cannot be reached: {error}")
         if status in _OVERLOADED:
             return EmbedderUnavailable(
-                f"{self._name} at {self._url} answered {status}: {_reason(body)}", retry_after_s=_retry_after_s(headers)
+                f"{self._name} at {self._url} answered {status}: {_reason(body)}",
+                retry_after_s=parse_retry_after(headers.get("Retry-After")),
             )
         if status != HTTPStatus.OK:
             return Reply(status, reason=_reason(body))
@@ -119,16 +119,3 @@ def _reason(body: bytes) -> str:
     except (ValueError, RecursionError, AttributeError):
         return ""
     return " ".join(str(said).split())[:_LONGEST_REASON]
-
-
-def _retry_after_s(headers: httpx.Headers) -> float | None:
-    """The pause that a server asks for, in seconds or up to a date; None when it asks for none that can be read."""
-    value = headers.get("Retry-After", "")
-    try:
-        if value.isdecimal():
-            return float(value)
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

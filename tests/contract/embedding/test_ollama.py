@@ -244,7 +244,7 @@ def test_a_pause_longer_than_our_time_is_handed_on_at_once(server: ModelServer, 
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("nonsense", ["soon", "-1", ""])
+@pytest.mark.parametrize("nonsense", ["soon", "-1", "", "9" * 400, "Mon, 01 Jan 2020 00:00:00 +99999999999999999999"])
 def test_a_pause_that_cannot_be_read_is_ignored(server: ModelServer, embedder: OllamaEmbedder, nonsense: str) -> None:
     server.misbehave(answering(503, Retry_After=nonsense))
     assert np.array_equal(embedder.embed("text"), right("text"))

@@ -99,6 +99,24 @@ async def test_no_document_is_served_beyond_its_expiry(cache: KnowledgeCache, ti
     assert await kb.fetch(text="x") == []
 
 
+async def test_the_wall_clock_says_what_has_expired(cache: KnowledgeCache, time: Time, monkeypatch: pytest.MonkeyPatch):
+    """A process that was frozen, or whose wall clock was set, has not seen on its own clock how time went by."""
+    moments = [KnowledgeDocument(id="a", content="x", expires_at=time.now() + timedelta(seconds=5))]
+    server = ScriptedServer(found(*moments), found())
+    kb = client(server, cache=cache)
+    assert len(await kb.fetch(text="x")) == 1
+    monkeypatch.setattr(cache, "_now", lambda: datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC))
+    assert await kb.fetch(text="x") == []
+    assert len(server.requests) == 2
+
+
+async def test_an_answer_with_an_expired_document_is_not_kept(cache: KnowledgeCache, time: Time):
+    gone = KnowledgeDocument(id="a", content="x", expires_at=time.now())
+    cache.put("key", [gone, *documents(1)], cache.generation)
+    assert len(cache) == 0
+    assert cache.get("key") is None
+
+
 async def test_the_least_recently_used_goes_first(cache: KnowledgeCache):
     server = ScriptedServer(found())
     kb = client(server, cache=cache)

@@ -18,6 +18,7 @@ from spot_sdk.batching import BatchLimits
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import MAX_QUERY_LENGTH, KnowledgeDocument, RetrievalLimits
 from spot_sdk.errors import (
+    Conflict,
     DeadlineExceeded,
     DuplicateDocument,
     EmbeddingFailed,
@@ -34,6 +35,7 @@ from spot_sdk.errors import (
     Unauthorized,
     Unavailable,
 )
+from spot_sdk.operators import OperatorClient
 
 pytestmark = pytest.mark.anyio
 
@@ -305,18 +307,36 @@ async def test_a_closed_client_opens_again_when_used():
         (httpx.Response(200, html="<h1>Sign in</h1>"), InternalError),
         (httpx.Response(200, json={"documents": [{"id": 7}]}), InternalError),
         (httpx.Response(204), InternalError),
+        (httpx.Response(409, content=b"[" * 100_000), Conflict),
+        (httpx.Response(200, content=b"[" * 100_000), InternalError),
+        (httpx.Response(503, headers={"Retry-After": "Mon, 01 Jan 2020 00:00:00 +99999999999999999999"}), Unavailable),
         (httpx.ReadTimeout("late"), DeadlineExceeded),
         (httpx.ConnectTimeout("late"), DeadlineExceeded),
         (httpx.ConnectError("refused"), Unavailable),
         (httpx.ReadError("reset"), Unavailable),
         (httpx.RemoteProtocolError("gone"), Unavailable),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:40],
 )
 async def test_every_failure_is_an_error_of_ours(answer, kind):
     with pytest.raises(KnowledgeError) as caught:
         await client(ScriptedServer(answer)).fetch(text="x")
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("name", ["\udcff", "x" * 100_000], ids=["not text", "too long"])
+async def test_what_no_address_can_carry_is_refused(name):
+    server = ScriptedServer(httpx.Response(200, json={"runs": []}))
+    async with OperatorClient(URL, transport=server) as operators:
+        for call in (
+            operators.runs(name),
+            operators.provider(name),
+            operators.start_sync(name),
+            operators.revoke_key(name),
+        ):
+            with pytest.raises(InvalidRequest):
+                await call
+    assert server.requests == []
 
 
 async def test_an_error_keeps_what_the_server_said():
@@ -453,6 +473,24 @@ async def test_a_refused_text_raises_with_the_result():
     with pytest.raises(EmbeddingFailed) as caught:
         await client(ScriptedServer(httpx.Response(200, json=answer))).upsert(DOCUMENT)
     assert [found.document for found in caught.value.problems] == ["policy:1"]
+
+
+@pytest.mark.parametrize("ids", [[], ["other"], ["policy:1", "policy:1"]], ids=str)
+async def test_an_answer_that_is_not_about_what_was_sent_is_an_error_of_the_server(ids):
+    child = DOCUMENT.model_copy(update={"metadata": {"parent_id": "p"}})
+    answer = {"results": [{"id": id_, "status": "created"} for id_ in ids]}
+    kb = client(ScriptedServer(httpx.Response(200, json=answer)))
+    for call in (kb.upsert(DOCUMENT), kb.bulk_upsert([DOCUMENT]), kb.replace_children("p", [child])):
+        with pytest.raises(InternalError, match="sent 1 documents"):
+            await call
+
+
+async def test_what_was_stored_before_an_answer_that_is_none_is_told():
+    server = ScriptedServer(stored, httpx.Response(200, json={"results": []}))
+    with pytest.raises(InternalError) as caught:
+        await client(server, batch_limits=BatchLimits(documents=2)).bulk_upsert(documents(4))
+    assert caught.value.result is not None
+    assert [outcome.id for outcome in caught.value.result.results] == ["doc:0", "doc:1"]
 
 
 async def test_a_long_list_is_split_by_count_in_order_with_progress():

@@ -21,6 +21,9 @@ from spot_sdk.retrying import RetryPolicy, parse_retry_after
         ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
         ("Wed, 21 Oct 2015 07:27:00 GMT", 0.0),
         ("Wed, 21 Oct 2015 07:28:30 -0000", 30.0),
+        ("Mon, 01 Jan 2020 00:00:00 +99999999999999999999", None),
+        ("Mon, 01 Jan 2020 00000000000000000000099:00:00 +0000", None),
+        ("9" * 400, None),
     ],
 )
 def test_retry_after_is_a_number_or_a_date(header: str | None, seconds: float | None):
