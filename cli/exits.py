@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from cli.output import printable
 from spot_sdk.errors import (
+    MAX_PROBLEMS,
     Conflict,
     InvalidInput,
     KnowledgeError,
@@ -47,12 +48,17 @@ def describe(error: KnowledgeError) -> str:
     if len(error.problems) > 1:
         lines += [f"  {_describe(problem)}" for problem in error.problems[:_MAX_PROBLEMS_SHOWN]]
         if len(error.problems) > _MAX_PROBLEMS_SHOWN:
-            lines.append(f"  ... and {len(error.problems) - _MAX_PROBLEMS_SHOWN} more")
+            lines.append("  ..." + _more(len(error.problems)))
     if isinstance(error, StoreUnavailable) and error.__cause__ is not None:
         lines += [f"  {printable(line)}" for line in str(error.__cause__).splitlines()[:1]]  # what the driver says
     if error.correlation_id and error.status >= 500:
         lines.append(f"  correlation id: {printable(error.correlation_id)}")
     return "\n".join(lines)
+
+
+def _more(listed: int) -> str:
+    """How many problems are not shown, unless the error lists as many as one can: there may be others then."""
+    return f" and {listed - _MAX_PROBLEMS_SHOWN} more" if listed < MAX_PROBLEMS else ""
 
 
 def _describe(problem: Problem) -> str:

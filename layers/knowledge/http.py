@@ -39,7 +39,7 @@ from spot_sdk.errors import (
     NotFound,
     Problem,
 )
-from spot_sdk.problems import PROBLEM_CONTENT_TYPE, to_problem
+from spot_sdk.problems import PROBLEM_CONTENT_TYPE, summary, to_problem
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -182,10 +182,7 @@ def _as_invalid_input(errors: Sequence[Any], body: Any) -> KnowledgeError:
     """Pydantic's findings as problems that name the document and the field."""
     problems = [_as_problem(error["loc"], error["msg"], body) for error in errors[:MAX_PROBLEMS]]
     kind = InvalidDocument if any(problem.document for problem in problems) else InvalidRequest
-    first = problems[0]
-    where = " ".join(part for part in (first.document, first.field) if part)
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return kind(f"{where}: {first.message}{more}", problems=problems)
+    return kind(summary(problems[0], len(errors)), problems=problems)
 
 
 def _as_problem(location: Sequence[str | int], message: str, body: Any) -> Problem:
@@ -196,9 +193,8 @@ def _as_problem(location: Sequence[str | int], message: str, body: Any) -> Probl
         path = path[2:]
     elif isinstance(body, dict) and "content" in body:
         document = _id_of(body)
-    return Problem(
-        document=document, field=".".join(map(str, path)) or None, message=message.removeprefix("Value error, ")
-    )
+    field = ".".join(map(str, path)) or (None if document else str(location[0]))
+    return Problem(document=document, field=field, message=message.removeprefix("Value error, "))
 
 
 def _id_of(document: Any) -> str | None:

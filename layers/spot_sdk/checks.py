@@ -16,8 +16,9 @@ from spot_sdk.documents import (
     Query,
     RetrievalLimits,
 )
-from spot_sdk.errors import DuplicateDocument, InvalidDocument, InvalidRequest, Problem
+from spot_sdk.errors import MAX_PROBLEMS, DuplicateDocument, InvalidDocument, InvalidRequest, Problem
 from spot_sdk.graphemes import previous_border
+from spot_sdk.problems import summary
 from spot_sdk.tag_expression import parse
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -106,13 +107,16 @@ def check_documents(documents: Iterable[KnowledgeDocument]) -> list[KnowledgeDoc
     """
     checked: list[KnowledgeDocument] = []
     problems: list[Problem] = []
-    for document in documents:
+    found = 0
+    for place, document in enumerate(documents):
         try:
             checked.append(KnowledgeDocument.model_validate(_fields_of(document)))
         except ValidationError as error:
-            problems += _problems(error, document.id)
+            found += error.error_count()
+            if len(problems) < MAX_PROBLEMS:
+                problems += _problems(error, _name_of(document, place))
     if problems:
-        raise InvalidDocument(_summary(problems), problems=problems)
+        raise InvalidDocument(summary(problems[0], found), problems=problems)
     counts = Counter(document.id for document in checked)
     twice = [id_ for id_, count in counts.items() if count > 1]
     if twice:
@@ -137,7 +141,7 @@ def build(model: type[Model], values: Any) -> Model:
         return model.model_validate(values, from_attributes=True)
     except ValidationError as error:
         problems = _problems(error, None)
-        raise InvalidRequest(_summary(problems), problems=problems) from error
+        raise InvalidRequest(summary(problems[0], error.error_count()), problems=problems) from error
 
 
 def _refuse_other_attributes(limits: Any) -> None:
@@ -152,22 +156,23 @@ def _refuse_other_attributes(limits: Any) -> None:
 
 
 def _fields_of(document: KnowledgeDocument) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in KnowledgeDocument.model_fields}
+    """Those that it has: one that was made by ``model_construct`` may lack some."""
+    return {name: getattr(document, name) for name in KnowledgeDocument.model_fields if hasattr(document, name)}
+
+
+def _name_of(document: KnowledgeDocument, place: int) -> str:
+    """Its id, or where it stands among the documents, as the server says it."""
+    name: Any = getattr(document, "id", None)
+    return name if isinstance(name, str) else f"documents[{place}]"
 
 
 def _problems(error: ValidationError, document: str | None) -> list[Problem]:
+    """The first of an error's findings; whoever sends thousands reads no more than that."""
     return [
         Problem(
             document=document,
             field=".".join(map(str, found["loc"])) or None,
             message=found["msg"].removeprefix("Value error, "),
         )
-        for found in error.errors(include_url=False, include_context=False, include_input=False)
+        for found in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_PROBLEMS]
     ]
-
-
-def _summary(problems: list[Problem]) -> str:
-    first = problems[0]
-    where = " ".join(part for part in (first.document, first.field) if part)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{where}: {first.message}{more}"

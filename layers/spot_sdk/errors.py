@@ -76,7 +76,7 @@ class KnowledgeError(Exception):
     ) -> None:
         super().__init__(message or self.title)
         self.message = message or self.title
-        self.problems = list(problems)
+        self.problems = list(problems[:MAX_PROBLEMS])
         self.retry_after_s = retry_after_s
         self.correlation_id = correlation_id
 

@@ -103,6 +103,13 @@ def error_for_status(status: int) -> type[KnowledgeError]:
     return InvalidInput if 400 <= status < 500 else InternalError
 
 
+def summary(first: Problem, found: int) -> str:
+    """One line about ``found`` problems, of which this is the first: where it is, as far as it says, and what."""
+    where = " ".join(part for part in (first.document, first.field) if part)
+    more = f" (and {found - 1} more)" if found > 1 else ""
+    return f"{where}: {first.message}{more}" if where else f"{first.message}{more}"
+
+
 def _read(body: object, status: int) -> ProblemDetails:
     """What can be understood of ``body``; gateways say ``message`` for what RFC 9457 calls ``detail``."""
     if isinstance(body, Mapping):

@@ -70,3 +70,26 @@ async def test_a_refusal_is_short_however_much_is_wrong(
     assert answer.status_code == 422
     assert len(answer.content) < 100_000
     assert len(answer.json().get("problems", [])) <= 100
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        ("upsert", b"", "body: Field required"),
+        ("upsert", b"null", "body: Field required"),
+        ("upsert", b"[]", "body: Input should be a valid dictionary or object to extract fields from"),
+        ("upsert", b'{"content": "x"}', "id: Field required"),
+        ("bulk-upsert", b'{"documents": [{"content": "x"}]}', "documents[0] id: Field required"),
+    ],
+)
+async def test_a_refusal_names_the_place(
+    store_client: Callable[..., KnowledgeClient], path: str, body: bytes, detail: str
+) -> None:
+    store_client()
+    async with httpx.AsyncClient(transport=LambdaTransport()) as http:
+        answer = await http.post(
+            f"http://store.test/api/v1/knowledge/{path}",
+            content=body,
+            headers={"X-Internal-API-Key": KEY, "Content-Type": "application/json"},
+        )
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)

@@ -267,6 +267,11 @@ class TestEnding:
         assert len(lines) == 23
         assert lines[-1] == "  ... and 10 more"
 
+    def test_nobody_knows_how_many_problems_were_not_listed(self) -> None:
+        problems = [Problem(document=f"d{n}", message="is bad") for n in range(500)]
+
+        assert describe(InvalidDocument("d0: is bad (and 499 more)", problems=problems)).endswith("\n  ...")
+
     def test_one_problem_was_told_in_the_message(self) -> None:
         assert describe(InvalidDocument("d: bad", problems=[Problem(document="d", message="bad")])) == "d: bad"
 

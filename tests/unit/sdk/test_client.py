@@ -15,9 +15,11 @@ import pytest
 from fake_http import URL, Naps, ScriptedServer, client, documents, found, ids, problem, stored
 
 from spot_sdk.batching import BatchLimits
+from spot_sdk.checks import build
 from spot_sdk.client import KnowledgeClient
-from spot_sdk.documents import MAX_QUERY_LENGTH, KnowledgeDocument, RetrievalLimits
+from spot_sdk.documents import MAX_QUERY_LENGTH, KnowledgeDocument, Query, RetrievalLimits
 from spot_sdk.errors import (
+    MAX_PROBLEMS,
     Conflict,
     DeadlineExceeded,
     DuplicateDocument,
@@ -555,6 +557,47 @@ async def test_what_was_spoilt_after_it_was_made_is_refused_and_named():
     ]
     assert "r_and_d" in caught.value.problems[0].message
     assert server.requests == []
+
+
+async def test_an_error_lists_no_more_problems_than_anybody_reads():
+    spoilt = documents(300)
+    for document in spoilt:
+        document.tags.extend(["no tag", "none either"])
+    for attempt, kind, told in (
+        (client(ScriptedServer(stored)).bulk_upsert(spoilt), InvalidDocument, "(and 299 more)"),
+        (client(ScriptedServer(stored)).bulk_upsert(documents(150) * 2), DuplicateDocument, "150 ids"),
+        (
+            client(ScriptedServer(stored), batch_limits=BatchLimits(bytes=300)).bulk_upsert(documents(150, "x" * 300)),
+            PayloadTooLarge,
+            "(and 149 more)",
+        ),
+    ):
+        with pytest.raises(kind) as caught:
+            await attempt
+        assert len(caught.value.problems) == MAX_PROBLEMS
+        assert told in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (KnowledgeDocument.model_construct(content="x"), "documents[1] id: Field required"),
+        (DOCUMENT.model_copy(update={"id": 7}), "documents[1] id: Input should be a valid string"),
+        (KnowledgeDocument.model_construct(id="a"), "a content: Field required"),
+        (KnowledgeDocument.model_construct(), "documents[1] id: Field required (and 1 more)"),
+    ],
+)
+async def test_a_document_made_past_all_checks_is_refused_by_its_place_where_it_has_no_id(spoilt, message):
+    with pytest.raises(InvalidDocument) as caught:
+        await client(ScriptedServer(stored)).bulk_upsert([DOCUMENT, spoilt])
+    assert caught.value.message == message
+    assert caught.value.problems[0].document == message.partition(" ")[0]
+
+
+def test_a_model_of_many_faults_is_one_short_error():
+    with pytest.raises(InvalidRequest, match=r"\(and 19999 more\)") as caught:
+        build(Query, {"text": "x", **{f"member{number}": 1 for number in range(20_000)}})
+    assert len(caught.value.problems) == MAX_PROBLEMS
 
 
 async def test_refused_texts_do_not_keep_the_rest_from_being_sent():
