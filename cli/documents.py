@@ -27,8 +27,9 @@ def delete(
       knowledge delete "handbook:travel.md#chunk-0" "handbook:travel.md#chunk-1"
       knowledge delete employee:former@company.example --yes --json
     """
+    named = set(ids)
     if not yes:
-        confirm(f"Remove {counted(len(ids), 'document')} for good?")
+        confirm(f"Remove {counted(len(named), 'document')} for good?")
 
     async def remove(client: KnowledgeClient) -> int:
         return await client.delete_many(ids)
@@ -38,5 +39,6 @@ def delete(
         print_json(DeleteResult(deleted=deleted))
         return
     results.print(f"{counted(deleted, 'document')} removed")
-    if deleted < len(ids):
-        note(f"{len(ids) - deleted} of the ids were not there")
+    missing = len(named) - deleted
+    if missing:
+        note(f"{counted(missing, 'id')} {'was' if missing == 1 else 'were'} not there")

@@ -10,7 +10,9 @@ from spot_sdk.errors import (
     Conflict,
     InvalidInput,
     KnowledgeError,
+    MethodNotAllowed,
     ModelMismatch,
+    NotFound,
     Problem,
     StoreUnavailable,
     Unavailable,
@@ -32,8 +34,8 @@ class ExitCode(IntEnum):
 def exit_code(error: KnowledgeError) -> ExitCode:
     """The exit code that tells a script of ``error``."""
     match error:
-        case InvalidInput() | Conflict():
-            return ExitCode.REFUSED
+        case InvalidInput() | Conflict() | NotFound() | MethodNotAllowed():
+            return ExitCode.REFUSED  # what was named is not there, be it a provider, a run, a key or a store's address
         case ModelMismatch():
             return ExitCode.FAILED  # somebody answers, so waiting does not help
         case Unavailable():

@@ -284,5 +284,7 @@ def _print(summary: IngestSummary) -> None:
         f"{removed}{failed}",
         soft_wrap=True,
     )
-    rate = f", {summary.chunks / summary.seconds:,.0f} chunks a second" if summary.seconds else ""
-    results.print(f"{counted(summary.embedded, 'text')} embedded in {summary.seconds:,.1f} s{rate}", soft_wrap=True)
+    rate = f", {summary.chunks / summary.seconds:,.0f} chunks a second" if summary.chunks and summary.seconds else ""
+    results.print(
+        f"{counted(summary.embedded, 'text')} embedded; sent in {summary.seconds:,.1f} s{rate}", soft_wrap=True
+    )

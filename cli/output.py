@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.prompt import Confirm
 from rich.table import Table
 
+from spot_sdk.errors import InvalidInput
+
 results = Console(highlight=False, markup=False, emoji=False)
 """stdout, for people; what scripts read goes through ``print_json``."""
 
@@ -32,8 +34,13 @@ def note(text: str) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask on stderr. Raises typer.Abort unless the answer is yes; silence is no answer."""
-    if not Confirm.ask(question, console=notes, default=False):
+    """Ask on stderr. Raises typer.Abort unless the answer is yes, InvalidInput when nobody is there to give one."""
+    try:
+        is_wanted = Confirm.ask(question, console=notes, default=False)
+    except EOFError:
+        notes.print()
+        raise InvalidInput("nothing was done, for nobody answered; --yes goes on without asking") from None
+    if not is_wanted:
         raise typer.Abort
 
 
@@ -59,9 +66,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) -> Table:
-    """A table with headings; the columns named in ``right`` hold numbers."""
+def table(*columns: str, title: str | None = None, right: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
+    """A table with headings; the columns named in ``right`` hold numbers.
+
+    In a narrow window the cells of ``whole`` keep their lines as they are, and the other columns give way.
+    """
     made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        made.add_column(
+            column, justify="right" if column in right else "left", overflow="fold", no_wrap=column in whole
+        )
     return made

@@ -126,5 +126,5 @@ def _advice(tags: str | None, min_score: float, strategy: Strategy) -> str:
     if strategy == "people":
         return "The text has no name or address that resembles one in the store; --strategy hybrid asks by words too."
     if tags:
-        return f"No document has the tags {tags!r}; `knowledge stats` shows those that there are."
+        return f"No document has the tags {tags!r}. A query without --tags shows the tags of what it finds."
     return "The store is empty; `knowledge ingest FOLDER --source NAME` loads documents."

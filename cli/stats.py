@@ -30,7 +30,8 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         return
     results.print(f"{counted(found.documents, 'document')}, updated {_span(found.oldest, found.newest)}")
     if found.expired:
-        results.print(f"{found.expired:,} more have expired and wait for their removal")
+        has, waits = ("has", "waits") if found.expired == 1 else ("have", "wait")
+        results.print(f"{found.expired:,} more {has} expired and {waits} for removal")
     if found.sources:
         sources = table("source", "documents", "updated", right=("documents",))
         for source in found.sources:
@@ -43,7 +44,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         by_tag = table("well-known tag", "documents", right=("documents",))
         for tag in tags:
             by_tag.add_row(printable(tag.tag), f"{tag.documents:,}")
-        results.print("", by_tag)
+        results.print("", by_tag, "Other tags are not counted here; `knowledge query` shows those of what it finds.")
 
 
 def _span(oldest: datetime | None, newest: datetime | None) -> str:

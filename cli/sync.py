@@ -11,13 +11,15 @@ from rich.table import Table
 
 from cli.exits import ExitCode
 from cli.options import Json, Url
-from cli.output import note, print_json, printable, results, table
+from cli.output import counted, note, print_json, printable, results, table
 from cli.store import operate
+from spot_sdk.errors import NotFound
 from spot_sdk.operators import OperatorClient
 from spot_sdk.sync import Providers, ProviderStatus, SyncRunRecord, SyncRuns
 
 _POLL_S = 0.5
 _MAX_RUNS = 500
+_MAX_NAME_WIDTH = 18  # what the other columns leave of 80
 
 runs_app = typer.Typer(help="See sync runs, and confirm their removals.", no_args_is_help=True)
 
@@ -42,7 +44,10 @@ def sync(
     """
 
     async def work(client: OperatorClient) -> SyncRunRecord | None:
-        run_id = await client.start_sync(provider_id)
+        try:
+            run_id = await client.start_sync(provider_id)
+        except NotFound as error:
+            raise NotFound(f"{error.message}; `knowledge providers` lists those that there are") from error
         note(f"run {run_id} of {printable(provider_id)} has begun")
         while wait:
             record = next(run for run in (await client.provider(provider_id)).runs if run.id == run_id)
@@ -85,7 +90,8 @@ def providers(url: Url = None, as_json: Json = False) -> None:
     if not found:
         results.print("No provider is configured. They are declared in infra/spot.yaml.")
         return
-    shown = table("provider", "schedule (UTC)", "next", "last run", "status")
+    moments = ("schedule (UTC)", "next", "last run", "status")
+    shown = table("provider", *moments, whole=moments)
     for provider in found:
         last = provider.runs[0] if provider.runs else None
         shown.add_row(
@@ -150,22 +156,32 @@ def confirm_run(
     if as_json:
         print_json(record)
     else:
-        results.print(f"{record.removed:,} documents removed")
+        results.print(f"{counted(record.removed, 'document')} removed")
 
 
 def _runs_table(runs: list[SyncRunRecord]) -> Table:
-    shown = table("run", "of", "by", "started (UTC)", "seconds", "result", right=("run", "seconds"))
+    numbers = ("run", "seconds")
+    shown = table(
+        "run", "of", "by", "started (UTC)", "seconds", "result",
+        right=numbers, whole=(*numbers, "by", "started (UTC)", "result"),
+    )  # fmt: skip
     for run in runs:
         seconds = (run.finished_at - run.started_at).total_seconds() if run.finished_at else None
         shown.add_row(
             str(run.id),
-            printable(run.name),
+            _name(run),
             run.trigger,
             _moment(run.started_at),
             "" if seconds is None else f"{seconds:,.1f}",
             _result(run),
         )
     return shown
+
+
+def _name(run: SyncRunRecord) -> str:
+    """Whose run it is; a long name on a line below its kind, so that a narrow window need not cut it."""
+    name = printable(run.name)
+    return name if len(name) <= _MAX_NAME_WIDTH else name.replace(":", ":\n", 1)
 
 
 def _result(run: SyncRunRecord) -> str:

@@ -31,7 +31,9 @@ from spot_sdk.errors import (
     InvalidDocument,
     InvalidTagExpression,
     KnowledgeError,
+    MethodNotAllowed,
     ModelMismatch,
+    NotFound,
     Overloaded,
     Problem,
     StoreUnavailable,
@@ -98,14 +100,22 @@ class TestDelete:
     ) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO(""))
 
-        assert knowledge("delete", "a").code == 1
+        ended = knowledge("delete", "a")
+
+        assert ended.code == 2
+        assert (
+            ended.err.splitlines()[-1]
+            == "knowledge: nothing was done, for nobody answered; --yes goes on without asking"
+        )
         assert len(two_documents.documents) == 2
 
     def test_says_what_was_not_there(self, knowledge: Knowledge, two_documents: FakeKnowledgeClient) -> None:
         ended = knowledge("delete", "a", "nobody", "--yes")
 
         assert (ended.code, ended.out) == (0, "1 document removed\n")
-        assert "1 of the ids were not there" in ended.err
+        assert ended.err == "1 id was not there\n"
+        assert knowledge("delete", "x", "y", "y", "--yes").err == "2 ids were not there\n"
+        assert knowledge("delete", "b", "b", "--yes").err == ""
 
     def test_json(self, knowledge: Knowledge, two_documents: FakeKnowledgeClient) -> None:
         assert json.loads(knowledge("delete", "a", "-y", "--json").out) == {"deleted": 1}
@@ -128,6 +138,18 @@ class TestStats:
         asyncio.run(store.upsert(KnowledgeDocument(id="a", content="One", source="[red]team[/red] :key:")))
 
         assert "[red]team[/red] :key:" in knowledge("stats").out
+
+    def test_what_waits_and_what_is_not_counted(self, knowledge: Knowledge, two_documents: FakeKnowledgeClient) -> None:
+        gone = [KnowledgeDocument(id=f"x{n}", content="x", expires_at=datetime(2026, 1, 1, tzinfo=UTC)) for n in "ab"]
+
+        asyncio.run(two_documents.upsert(gone[0]))
+        out = knowledge("stats").out
+        assert "1 more has expired and waits for removal" in out
+        assert "odd" not in out
+        assert "Other tags are not counted here" in out
+
+        asyncio.run(two_documents.upsert(gone[1]))
+        assert "2 more have expired and wait for removal" in knowledge("stats").out
 
     def test_an_empty_store(self, knowledge: Knowledge, store: FakeKnowledgeClient) -> None:
         assert knowledge("stats").out == "0 documents, updated never\n"
@@ -210,6 +232,8 @@ class TestEnding:
             (InvalidTagExpression(), 2),
             (Conflict(), 2),
             (SyncRunning(), 2),
+            (NotFound(), 2),
+            (MethodNotAllowed(), 2),
             (Unavailable(), 3),
             (StoreUnavailable(), 3),
             (Overloaded(), 3),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,16 @@ def test_a_second_run_embeds_what_changed_and_removes_what_is_gone(
         "embedded": 2,
     }
     assert not ids(store) & {"handbook:page-1.md#chunk-0", "handbook:finance/payments.md#chunk-1"}
+
+
+def test_a_rate_is_told_of_what_was_sent(
+    ingest: Knowledge, knowledge: Knowledge, store: FakeKnowledgeClient, tmp_path: Path
+) -> None:
+    assert re.search(r"\n11 texts embedded; sent in \d+\.\d s, [\d,]+ chunks a second\n$", ingest().out)
+    assert re.search(r"\n0 texts embedded; sent in \d+\.\d s, [\d,]+ chunks a second\n$", ingest().out)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert re.search(r"\n0 texts embedded; sent in \d+\.\d s\n$", knowledge("ingest", str(empty), "--source", "s").out)
 
 
 def test_other_sources_keep_what_is_theirs(ingest: Knowledge, store: FakeKnowledgeClient) -> None:

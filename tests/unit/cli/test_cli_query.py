@@ -87,7 +87,7 @@ def test_a_dash_reads_the_question_from_stdin(
 @pytest.mark.parametrize(
     ("options", "hint"),
     [
-        (["--tags", "nobody"], "`knowledge stats` shows"),
+        (["--tags", "nobody"], "A query without --tags shows the tags"),
         (["--min-score", "0.99"], "a --min-score below 0.99"),
     ],
 )
