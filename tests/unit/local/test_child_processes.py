@@ -87,7 +87,11 @@ def test_a_child_that_ignores_the_signal_is_killed(start: Starter) -> None:
 
 
 def test_signals_to_stop_are_sent_in_turn(start: Starter) -> None:
-    child = start("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " + READY + "time.sleep(60)")
+    child = start(  # a shell's background job, such as this may be part of, has SIGQUIT ignored
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGQUIT, signal.SIG_DFL); "
+        + READY
+        + "time.sleep(60)"
+    )
     child.wait_until_ready(30)
     assert child.stop(signal.SIGINT, signal.SIGQUIT, grace_s=2.0) == -signal.SIGQUIT
     assert child.stop() == -signal.SIGQUIT, "stopping twice is no mistake"
