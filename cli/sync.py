@@ -90,8 +90,7 @@ def providers(url: Url = None, as_json: Json = False) -> None:
     if not found:
         results.print("No provider is configured. They are declared in infra/spot.yaml.")
         return
-    moments = ("schedule (UTC)", "next", "last run", "status")
-    shown = table("provider", *moments, whole=moments)
+    shown = table("provider", "schedule (UTC)", "next", "last run", "status")
     for provider in found:
         last = provider.runs[0] if provider.runs else None
         shown.add_row(

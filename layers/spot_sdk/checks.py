@@ -120,10 +120,8 @@ def check_documents(documents: Iterable[KnowledgeDocument]) -> list[KnowledgeDoc
     counts = Counter(document.id for document in checked)
     twice = [id_ for id_, count in counts.items() if count > 1]
     if twice:
-        raise DuplicateDocument(
-            f"{len(twice)} ids stand more than once, among them {twice[0]!r}; nothing was stored",
-            problems=[Problem(document=id_, field="id", message=f"stands {counts[id_]} times") for id_ in twice],
-        )
+        problems = [Problem(document=id_, field="id", message=f"stands {counts[id_]} times") for id_ in twice]
+        raise DuplicateDocument(f"{summary(problems[0], len(twice))}; nothing was stored", problems=problems)
     return checked
 
 

@@ -55,7 +55,7 @@ class RemovalLimits(_Body):
             return ""
         reason = f"{removals} of {total} documents would go, more than {self.share:.0%} or {self.count}"
         if not seen:
-            reason = f"the run sent nothing, and {removals} documents would go"
+            reason = f"the run sent nothing, and {removals} of {total} documents would go"
         return f"{reason}; nothing was removed. If it is right: `knowledge runs confirm {run_id}`"
 
 

@@ -142,6 +142,7 @@ async def test_an_id_twice_is_refused_and_named_and_nothing_is_stored(kb):
     with pytest.raises(DuplicateDocument) as caught:
         await kb.bulk_upsert([document("a"), document("b"), document("a", TRAVEL)])
     assert [problem.document for problem in caught.value.problems] == ["a"]
+    assert caught.value.message == "a id: stands 2 times; nothing was stored"
     assert await ids_in(kb) == []
 
 
@@ -490,7 +491,7 @@ async def test_a_run_that_sent_nothing_says_what_would_go(kb):
     async with kb.sync_run("wiki") as run:
         pass
     assert run.result.error == (
-        "the run sent nothing, and 2 documents would go; nothing was removed. "
+        "the run sent nothing, and 2 of 2 documents would go; nothing was removed. "
         f"If it is right: `knowledge runs confirm {run.result.run_id}`"
     )
 

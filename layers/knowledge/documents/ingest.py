@@ -15,6 +15,7 @@ from knowledge.documents.store import NO_MOMENTS, DocumentStore, Stored
 from knowledge.documents.writer import ANY_WRITER, Writer
 from spot_sdk.documents import KnowledgeDocument, UpsertOutcome, UpsertResult, UpsertStatus
 from spot_sdk.errors import DuplicateDocument, EmbeddingFailed, InvalidDocument, Problem
+from spot_sdk.problems import summary
 
 if TYPE_CHECKING:
     from pgvector import Vector as PgVector
@@ -199,10 +200,8 @@ def _refuse_duplicates(documents: Sequence[KnowledgeDocument]) -> None:
     counts = Counter(document.id for document in documents)
     twice = [id_ for id_, count in counts.items() if count > 1]
     if twice:
-        raise DuplicateDocument(
-            f"{len(twice)} ids stand more than once in this batch; nothing was stored",
-            problems=[Problem(document=id_, field="id", message="stands more than once") for id_ in twice],
-        )
+        problems = [Problem(document=id_, field="id", message=f"stands {counts[id_]} times") for id_ in twice]
+        raise DuplicateDocument(f"{summary(problems[0], len(twice))}; nothing was stored", problems=problems)
 
 
 def _refuse_other_parents(parent_id: str, documents: Sequence[KnowledgeDocument]) -> None:

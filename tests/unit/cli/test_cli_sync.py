@@ -14,7 +14,7 @@ import cli.store
 from spot_sdk.errors import NotFound
 from spot_sdk.operators import OperatorClient
 from spot_sdk.problems import to_problem
-from spot_sdk.sync import Providers, ProviderStatus, SyncRunRecord, SyncRuns
+from spot_sdk.sync import SyncRunRecord, SyncRuns
 
 Knowledge = Callable[..., Any]
 
@@ -64,22 +64,6 @@ def test_a_short_name_stays_on_its_line(knowledge: Knowledge, answer: Callable[.
     answer(as_json(SyncRuns(runs=[RUN.model_copy(update={"name": "source:wiki"})])))
 
     assert "source:wiki" in knowledge("runs", "list").out.split()
-
-
-def test_providers_are_read_in_a_narrow_window(knowledge: Knowledge, answer: Callable[..., None]) -> None:
-    status = ProviderStatus(
-        id="employee-directory-of-the-branch-office-munich",
-        enabled=True,
-        sync_schedule="0 */6 * * *",
-        next_sync_at=BEGAN,
-        sync_timeout_ms=1,
-        runs=[RUN],
-    )
-    answer(as_json(Providers(providers=[status])))
-
-    row = knowledge("providers").out.splitlines()[1]
-
-    assert row.split(maxsplit=1)[1] == "0 */6 * * *     2026-02-16 12:00  2026-02-16 12:00  succeeded"
 
 
 def test_a_provider_that_is_not_there(knowledge: Knowledge, answer: Callable[..., None]) -> None:

@@ -565,7 +565,7 @@ async def test_an_error_lists_no_more_problems_than_anybody_reads():
         document.tags.extend(["no tag", "none either"])
     for attempt, kind, told in (
         (client(ScriptedServer(stored)).bulk_upsert(spoilt), InvalidDocument, "(and 299 more)"),
-        (client(ScriptedServer(stored)).bulk_upsert(documents(150) * 2), DuplicateDocument, "150 ids"),
+        (client(ScriptedServer(stored)).bulk_upsert(documents(150) * 2), DuplicateDocument, "(and 149 more)"),
         (
             client(ScriptedServer(stored), batch_limits=BatchLimits(bytes=300)).bulk_upsert(documents(150, "x" * 300)),
             PayloadTooLarge,
