@@ -129,7 +129,7 @@ async def test_an_empty_listing_removes_nothing_and_says_so() -> None:
 
 
 async def test_a_document_that_is_refused_is_named_and_kept() -> None:
-    store = FakeKnowledgeClient([document("b")])
+    store = FakeKnowledgeClient([document("b", "as it was")])
     store.refuse_to_embed("b")
     answer = await order(service(reading("a", "b"), store))
     assert answer.json()["failed"] == 1
