@@ -91,7 +91,7 @@ async def _sync(stack: RunningStack, provider_id: str) -> SyncRunRecord:
                 with suppress(SyncRunning):
                     run_id = await client.start_sync(provider_id)
             else:
-                record = next(run for run in (await client.provider(provider_id)).runs if run.id == run_id)
+                record = await client.run_of(provider_id, run_id)
                 if record.status != "running":
                     return record
             await asyncio.sleep(_POLL_S)

@@ -50,7 +50,7 @@ def sync(
             raise NotFound(f"{error.message}; `knowledge providers` lists those that there are") from error
         note(f"run {run_id} of {printable(provider_id)} has begun")
         while wait:
-            record = next(run for run in (await client.provider(provider_id)).runs if run.id == run_id)
+            record = await client.run_of(provider_id, run_id)
             if record.status != "running":
                 return record
             await asyncio.sleep(_POLL_S)

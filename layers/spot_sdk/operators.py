@@ -11,12 +11,14 @@ from pydantic import RootModel
 from spot_sdk.access import IssuedKey, IssueKey, KeyRecord, Keys
 from spot_sdk.client import DEFAULT_TIMEOUT_S
 from spot_sdk.connection import StoreConnection
-from spot_sdk.errors import InvalidRequest
+from spot_sdk.errors import InvalidRequest, NotFound
 from spot_sdk.retrying import RetryPolicy
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
 
 _KEYS_PATH = "/api/v1/keys"
 _PROVIDERS_PATH = "/api/v1/plugins/context_provider"
+
+_MOST_RUNS = 500  # that the store lists at once
 
 
 class OperatorClient:
@@ -54,6 +56,16 @@ class OperatorClient:
         """The last runs of one source, or of every source and provider, newest first."""
         query = f"?limit={limit}" + (f"&source={_quoted(source)}" if source else "")
         return (await self._connection.call(SyncRuns, "GET", f"/sync-runs{query}")).runs
+
+    async def run_of(self, provider_id: str, run_id: int) -> SyncRunRecord:
+        """One run of a provider, also when many that were skipped came after it. Raises NotFound for one long gone."""
+        last = (await self.provider(provider_id)).runs
+        if not any(run.id == run_id for run in last):
+            last = await self.runs(limit=_MOST_RUNS)
+        for run in last:
+            if run.id == run_id:
+                return run
+        raise NotFound(f"run {run_id} is not among the last {_MOST_RUNS}")
 
     async def confirm_run(self, run_id: int) -> SyncRunRecord:
         """Carry out the removals that the guard held back. Raises NotFound, or Conflict after a later run."""

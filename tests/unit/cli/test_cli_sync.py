@@ -14,7 +14,7 @@ import cli.store
 from spot_sdk.errors import NotFound
 from spot_sdk.operators import OperatorClient
 from spot_sdk.problems import to_problem
-from spot_sdk.sync import SyncRunRecord, SyncRuns
+from spot_sdk.sync import ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
 
 Knowledge = Callable[..., Any]
 
@@ -80,3 +80,26 @@ def test_a_confirmation(knowledge: Knowledge, answer: Callable[..., None], remov
     answer(as_json(RUN.model_copy(update={"removed": removed})))
 
     assert knowledge("runs", "confirm", "7").out == told
+
+
+def test_a_wait_outlasts_runs_that_were_skipped_meanwhile(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider lists its last ten runs, and a sync may be slower than ten firings of its schedule."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            return as_json(SyncAccepted(run_id=1234))
+        if request.url.path.endswith("/sync-runs"):
+            return as_json(SyncRuns(runs=[RUN]))
+        skipped = [RUN.model_copy(update={"id": 1300 + n, "status": "skipped"}) for n in range(10)]
+        return as_json(ProviderStatus(id="wiki", enabled=True, sync_timeout_ms=1000, runs=skipped))
+
+    transport = httpx.MockTransport(answer)
+    monkeypatch.setattr(cli.store, "OperatorClient", partial(OperatorClient, transport=transport))
+    monkeypatch.setenv("SPOT_KNOWLEDGE_URL", "http://store.example/api/v1/knowledge")
+
+    ended = knowledge("sync", "wiki", "--wait")
+
+    assert ended.code == 0
+    assert "12,345 unchanged" in ended.out
