@@ -11,12 +11,10 @@ from __future__ import annotations
 import argparse
 import math
 import resource
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
+from bench.costs import cold_start_s, server_rss_mb
 from bench.mixture import make_mixture
 from bench.retrieval import Row, measure_ours
 from knowledge.telemetry import logger
@@ -30,14 +28,9 @@ def measure(rows: int) -> dict[str, Row]:
     mixture = make_mixture(rows, DIMENSIONS, QUERIES, (50.0, 1.0))
     with tempfile.TemporaryDirectory() as name, EmbeddedPostgres(Path(name) / "data") as server:
         found, facts = measure_ours(server.dsn, mixture)
-    print(f"{rows:>9,} rows, loaded at {facts['ours_rows_per_s']:,.0f} a second", flush=True)
+        rss_mb = server_rss_mb(server.child.pid)
+    print(f"{rows:>9,} rows, loaded at {facts['ours_rows_per_s']:,.0f} a second, server {rss_mb:,.0f} MB", flush=True)
     return {row["column"]: row for row in found if row["system"] == "ours" and row["k"] == 10}
-
-
-def import_s() -> float:
-    started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import functions.query.app"], check=True)
-    return time.perf_counter() - started
 
 
 def main() -> None:
@@ -53,7 +46,7 @@ def main() -> None:
         exponent = math.log(ratio) / math.log(sizes[-1] / sizes[0]) if len(sizes) > 1 else 0.0
         print(f"{column:>6}: {shown}   exponent {exponent:.2f}")
     print(f"memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
-    print(f"import of the query handler {min(import_s() for _ in range(3)):.2f} s, interpreter included")
+    print(f"import of the query handler {cold_start_s():.2f} s, interpreter included")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 KS = (1, 10, 100)
+NO_FILTER = "no filter"
 BATCH = 1_000
-Search = Callable[[np.ndarray, str, int], list[int]]
+Search = Callable[[np.ndarray, str | None, int], list[int]]
 
 
 def lancedb_store(folder: Path, vectors: np.ndarray, tags: dict[str, np.ndarray]) -> Search:
@@ -40,8 +41,10 @@ def lancedb_store(folder: Path, vectors: np.ndarray, tags: dict[str, np.ndarray]
     table.create_index("vector", config=HnswSq(distance_type="cosine", num_partitions=partitions))
     table.create_index("tags", config=LabelList())
 
-    def search(vector: np.ndarray, tag: str, k: int) -> list[int]:
-        found = table.search(vector).distance_type("cosine").where(f"array_has_any(tags, ['{tag}'])", prefilter=True)
+    def search(vector: np.ndarray, tag: str | None, k: int) -> list[int]:
+        found = table.search(vector).distance_type("cosine")
+        if tag is not None:
+            found = found.where(f"array_has_any(tags, ['{tag}'])", prefilter=True)
         return [row["id"] for row in found.nprobes(20).refine_factor(5).select(["id", "_distance"]).limit(k).to_list()]
 
     return search
@@ -74,8 +77,8 @@ def langchain_store(dsn: str, vectors: np.ndarray, tags: dict[str, np.ndarray]) 
         )
     store.apply_vector_index(HNSWIndex())
 
-    def search(vector: np.ndarray, tag: str, k: int) -> list[int]:
-        found = store.similarity_search_by_vector(vector.tolist(), k=k, filter={tag: True})
+    def search(vector: np.ndarray, tag: str | None, k: int) -> list[int]:
+        found = store.similarity_search_by_vector(vector.tolist(), k=k, filter=None if tag is None else {tag: True})
         return [int(document.page_content) for document in found]
 
     return search
@@ -91,14 +94,15 @@ def main() -> None:
         lancedb_store(folder, vectors, tags) if system == "lancedb" else langchain_store(sys.argv[3], vectors, tags)
     )
     result = {"rows_per_s": len(vectors) / (time.perf_counter() - started), "answers": []}
-    for tag in tags:
+    for column in (*tags, NO_FILTER):
+        tag = None if column == NO_FILTER else column
         for k in KS:
             search(queries[0], tag, k)
             for number, query in enumerate(queries):
                 started = time.perf_counter()
                 found = search(query, tag, k)
                 took_ms = (time.perf_counter() - started) * 1000
-                result["answers"].append({"tag": tag, "k": k, "query": number, "ms": took_ms, "found": found})
+                result["answers"].append({"tag": column, "k": k, "query": number, "ms": took_ms, "found": found})
     (folder / f"{system}.json").write_text(json.dumps(result))
 
 
