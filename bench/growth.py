@@ -14,7 +14,7 @@ import resource
 import tempfile
 from pathlib import Path
 
-from bench.costs import cold_start_s, server_rss_mb
+from bench.costs import cold_start_s
 from bench.mixture import make_mixture
 from bench.retrieval import Row, measure_ours
 from knowledge.telemetry import logger
@@ -27,9 +27,11 @@ def measure(rows: int) -> dict[str, Row]:
     """Our figures at one size, by column, for k = 10."""
     mixture = make_mixture(rows, DIMENSIONS, QUERIES, (50.0, 1.0))
     with tempfile.TemporaryDirectory() as name, EmbeddedPostgres(Path(name) / "data") as server:
-        found, facts = measure_ours(server.dsn, mixture)
-        rss_mb = server_rss_mb(server.child.pid)
-    print(f"{rows:>9,} rows, loaded at {facts['ours_rows_per_s']:,.0f} a second, server {rss_mb:,.0f} MB", flush=True)
+        found, facts = measure_ours(server, mixture)
+    print(
+        f"{rows:>9,} rows, loaded at {facts['ours_rows_per_s']:,.0f} a second, server {facts['server_rss_mb']:,.0f} MB",
+        flush=True,
+    )
     return {row["column"]: row for row in found if row["system"] == "ours" and row["k"] == 10}
 
 
