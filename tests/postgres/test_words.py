@@ -18,6 +18,7 @@ from functions.ttl_cleanup.app import handler as clean_up_handler
 from knowledge import wiring
 from knowledge.db.connection import Database
 from knowledge.db.migrate import MIGRATIONS, migrate
+from knowledge.documents import words
 from knowledge.documents.fingerprint import searchable_text
 from knowledge.documents.ingest import Ingestion
 from knowledge.documents.store import DocumentStore
@@ -163,6 +164,44 @@ def test_the_tag_filter_and_further_documents(ingestion: Ingestion, by_words: Ca
     assert ranked.further["b"] == by_words("alpha beta").scores["b"]
 
 
+def test_a_broad_tag_filter_is_applied_to_rows_with_the_same_answer(
+    ingestion: Ingestion, by_words: Callable[..., ByWords], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = random.Random(3)
+    ingestion.upsert(
+        [KnowledgeDocument(id=f"d{n}", content=sentence(dice, 12), tags=["half"] if n % 2 else []) for n in range(60)]
+    )
+    answers: list[ByWords] = []
+    for broad in (False, True):
+        monkeypatch.setattr(words, "is_broad", lambda *_, broad=broad: broad)
+        answers.append(by_words("word1 word2 word30", "half"))
+    assert answers[0].scores
+    assert answers[0] == answers[1]
+    assert all(int(id_[1:]) % 2 for id_ in answers[1].scores)
+
+
+def test_half_of_many_documents_is_broad_and_a_tenth_is_not() -> None:
+    assert words.is_broad(50_000, 100_000)
+    assert not words.is_broad(10_000, 100_000)
+    assert not words.is_broad(500, 1_000)
+
+
+def test_many_that_expired_are_taken_off_by_their_share(
+    ingestion: Ingestion, by_words: Callable[..., ByWords], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    dice = random.Random(4)
+    texts = [sentence(dice, 12) for _ in range(40)]
+    ingestion.upsert([KnowledgeDocument(id=f"d{n}", content=text) for n, text in enumerate(texts)])
+    question = "word0 word3 word30"
+    alone = by_words(question)
+    ingestion.upsert([KnowledgeDocument(id=f"old{n}", content=t, expires_at=past) for n, t in enumerate(texts)])
+    monkeypatch.setattr(words, "FEW_EXPIRED", 39)
+    assert by_words(question) == alone, "each text is there once more, expired: half of each count is right"
+    ingestion.upsert([KnowledgeDocument(id="rare", content="zebra")])
+    assert list(by_words("zebra").scores) == ["rare"], "what one live document holds is not rounded away"
+
+
 def test_changed_tags_and_expiry_are_followed(ingestion: Ingestion, by_words: Callable[..., ByWords]) -> None:
     put(ingestion, a="alpha")
     ingestion.upsert([KnowledgeDocument(id="a", content="alpha", tags=["x"])])
@@ -263,14 +302,15 @@ def test_a_statement_reads_the_index_of_words(database: Database, ingestion: Ing
     | st.text("ab")
     | st.lists(st.integers(-(2**63), 2**63 - 1) | st.text("ab \n", max_size=3), max_size=4),
 )
-def test_the_text_with_words_is_the_text_that_is_embedded(
+def test_the_text_with_words_is_the_text_that_is_embedded_with_its_headings_twice(
     database: Database, content: str, title: object, path: object
 ) -> None:
     metadata = {"title": title, "heading_path": path}
     row = database.run(
         lambda t: t.execute("SELECT knowledge_searchable_text(%s, %s) AS text", (content, Jsonb(metadata))).fetchone()
     )
-    assert row == {"text": searchable_text(KnowledgeDocument(id="x", content=content, metadata=metadata))}
+    embedded = searchable_text(KnowledgeDocument(id="x", content=content, metadata=metadata))
+    assert row == {"text": embedded.removesuffix(content) + embedded}
 
 
 def test_another_language_takes_words_differently(
@@ -303,6 +343,29 @@ def test_documents_from_before_the_words_get_them(
     found = database.run(lambda transaction: rank_by_words(transaction, "payment", parse("x"), 10))
     database.close()
     assert sorted(found.scores) == [f"d{n}" for n in range(1, 6)]
+
+
+def test_documents_from_before_get_the_words_of_their_headings_twice(
+    bare_database_url: str, embedder: HashEmbedder, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before = tmp_path_factory.mktemp("migrations")
+    for path in sorted(MIGRATIONS.glob("*.sql"))[:8]:
+        (before / path.name).write_text(path.read_text())
+    migrate(bare_database_url, embedder.model, folder=before)
+    with psycopg.connect(bare_database_url) as connection:
+        connection.execute(
+            """INSERT INTO knowledge_documents (id, content, tags, metadata, content_hash, row_hash, embedding)
+               VALUES ('titled', 'old text', '{}', '{"title": "Payments"}', '', '', array_fill(0.05, '{384}')::vector),
+                      ('plain', 'old text', '{}', '{}', '', '', array_fill(0.05, '{384}')::vector)"""
+        )
+    assert "0009_headings_twice" in migrate(bare_database_url, embedder.model)
+    with psycopg.connect(bare_database_url) as connection:
+        rows = connection.execute("SELECT id, lexemes::text, length FROM knowledge_document_words ORDER BY id")
+        assert rows.fetchall() == [("plain", "'old':1 'text':2", 2), ("titled", "'old':3 'payment':1,2 'text':4", 4)]
+        totals = connection.execute(
+            "SELECT word, documents, occurrences FROM knowledge_word_totals WHERE word IN ('', 'payment') ORDER BY word"
+        )
+        assert totals.fetchall() == [("", 2, 6), ("payment", 1, 2)]
 
 
 def test_migrating_takes_words_as_the_environment_says_and_clean_up_folds(
