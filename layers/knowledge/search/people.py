@@ -35,6 +35,7 @@ _MAX_SIGNS = 500  # "@" looked at: a mail of a hundred thousand of them is read 
 _SHORT_TEXT_WORDS = 8
 _NAME_WORDS = (2, 3, 4)
 _MAX_NAME_LENGTH = 100
+_MAX_BEFORE_ANGLES = 160
 
 _MENTIONED = 0.9  # of what it would be worth if the document were about this person
 _SECOND = 0.02
@@ -81,7 +82,8 @@ _NOT_IN_DOMAIN = r"""\s<>()\[\]{}"“”„‘’`',;:@＠﹫\\/#?=&|._．。!*%
 _SIGN = re.compile("[@＠﹫]")
 _LOCAL = re.compile(r'"(?P<quoted>[^"\r\n]{1,64})"$|(?P<bare>[^\s<>()\[\]{}"“”„‘’`,;:\\/#?=&|@＠﹫]{1,64})$')
 _DOMAIN = re.compile(rf"(?:[^{_NOT_IN_DOMAIN}]{{1,63}}[.．。]){{1,8}}[^{_NOT_IN_DOMAIN}]{{2,63}}")
-_DISPLAY_NAME = re.compile(r"(?P<name>[^<>\r\n]{2,160}?)[ \t\"']*<[^<>\s]{3,320}>")
+_IN_ANGLES = re.compile(r"<[^<>\s]{3,320}>")
+_LINE_END_OR_ANGLE = re.compile(r"[<>\r\n]")
 _FIELD_NAME = re.compile(r"^(?:[A-Za-z-]{2,30}:|.*[,;])\s*(?=\S)")
 _ENCODED_WORDS = re.compile(
     r"=\?[^?\s]{1,40}\?[bBqQ]\?[^?\s]{0,400}\?=(?:\s+=\?[^?\s]{1,40}\?[bBqQ]\?[^?\s]{0,400}\?=)*"
@@ -224,10 +226,12 @@ def _addresses(text: str) -> Iterator[str]:
 
 
 def _display_names(text: str) -> Iterator[str]:
-    for found in _DISPLAY_NAME.finditer(text):
-        name = _FIELD_NAME.sub("", found["name"]).strip(" \t\"'")
-        if "," in found["name"] and '"' in found["name"]:  # From: "Doe, Jane" <...>
-            name = found["name"].rpartition(":")[2].strip(" \t\"'")
+    for found in _IN_ANGLES.finditer(text):
+        before = text[max(0, found.start() - _MAX_BEFORE_ANGLES) : found.start()]
+        written = _LINE_END_OR_ANGLE.split(before)[-1].strip(" \t")
+        name = _FIELD_NAME.sub("", written).strip(" \t\"'")
+        if "," in written and '"' in written:  # From: "Doe, Jane" <...>
+            name = written.rpartition(":")[2].strip(" \t\"'")
         if 2 <= len(name) <= _MAX_NAME_LENGTH and not _SIGN.search(name):
             yield name
 
@@ -293,8 +297,6 @@ def judge(field: Field, asked: Compared, stored: Compared, *, own: bool) -> Judg
     if found is None:
         return None
     evidence_field, match, similarity = found
-    if evidence_field == "domain":
-        return None
     return _worth(evidence_field, match, similarity, asked.text, stored.text, own=own)
 
 
@@ -332,7 +334,7 @@ def _worth(
     return Judged(score, Evidence(field=field, stored=stored, asked=asked, match=match, similarity=similarity))
 
 
-_Found = tuple[Literal["address", "local_part", "domain", "name"], Match, float]
+_Found = tuple[Literal["address", "local_part", "name"], Match, float]
 
 
 def _name(asked: Compared, stored: Compared) -> _Found | None:
@@ -340,7 +342,7 @@ def _name(asked: Compared, stored: Compared) -> _Found | None:
         return "name", "exact", 1.0
     if asked.folded == stored.folded:
         return "name", "lookalike", 1.0
-    near = max(similarity(asked.folded, stored.folded), similarity(_sorted(asked.folded), _sorted(stored.folded)))
+    near = max(_likeness(asked, stored), similarity(_sorted(asked.folded), _sorted(stored.folded)))
     return ("name", "near", near) if near >= NEAR and " " in stored.folded else None
 
 
@@ -348,7 +350,7 @@ def _address(asked: Compared, stored: Compared) -> _Found | None:
     same_domain = asked.plain_domain == stored.plain_domain
     if same_domain and asked.plain == stored.plain:
         return "address", "exact", 1.0
-    local = similarity(asked.folded, stored.folded)
+    local = _likeness(asked, stored)
     domain = _domain_similarity(asked.folded_domain, stored.folded_domain)
     if local == 1.0 and asked.folded_domain == stored.folded_domain:
         return "address", "lookalike", 1.0
@@ -360,6 +362,11 @@ def _address(asked: Compared, stored: Compared) -> _Found | None:
         return None
     match: Match = "exact" if asked.plain == stored.plain else "lookalike" if local == 1.0 else "near"
     return "local_part", match, local
+
+
+def _likeness(asked: Compared, stored: Compared) -> float:
+    """Of the local parts or names, as they are and folded: of "eirn" for "erin", folding makes two slips ("elm")."""
+    return max(similarity(asked.folded, stored.folded), similarity(asked.plain, stored.plain))
 
 
 def _domain_similarity(first: str, second: str) -> float:
