@@ -6,21 +6,26 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from email.header import decode_header, make_header
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from eval.directory import document as of_directory
 from eval.directory import people
 from eval.people import CLASSES, FLOORS, MODEL, ask, false_hits, store, unrelated_mails
-from knowledge.db.connection import Database
+from knowledge.db.connection import Database, Transaction
 from knowledge.db.migrate import MIGRATIONS, migrate
 from knowledge.documents.ingest import Ingestion
+from knowledge.documents.people import PeopleLookup
 from knowledge.documents.retrieval import Retrieval
 from knowledge.documents.search import DocumentSearch
 from knowledge.documents.store import DocumentStore
 from knowledge.search.people import PERSON_SCORE
+from knowledge.tags.sql import tag_filter
 from spot_sdk.documents import KnowledgeDocument, Query
 from spot_sdk.tag_expression import parse
 from tests.conftest import HASH_MODEL, drop_database
@@ -31,7 +36,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def directory(postgres_url: str) -> Iterator[DocumentSearch]:
+def directory_database(postgres_url: str) -> Iterator[Database]:
     """The people of a made-up company, to be asked for and not written."""
     name = f"people_{random.randrange(10**9)}"
     with psycopg.connect(postgres_url, autocommit=True) as server:
@@ -40,9 +45,14 @@ def directory(postgres_url: str) -> Iterator[DocumentSearch]:
     migrate(url, MODEL)
     database = Database(lambda: url)
     store(database, [of_directory(person) for person in EVERYBODY])
-    yield DocumentSearch(database, MODEL)
+    yield database
     database.close()
     drop_database(postgres_url, name)
+
+
+@pytest.fixture(scope="module")
+def directory(directory_database: Database) -> DocumentSearch:
+    return DocumentSearch(directory_database, MODEL)
 
 
 @pytest.mark.parametrize("kind", FLOORS)
@@ -86,6 +96,8 @@ def find(search: DocumentSearch) -> Find:
         ("alma.winterfeld@examp1e.com", "address", "lookalike"),
         ("alma.winterfeld@exarnple.com", "address", "lookalike"),
         ("a1ma.winterfeld@example.com", "address", "lookalike"),
+        ("alma.winterfeld@example.c0m", "address", "lookalike"),
+        ("alma.winterfeld@ｅｘａｍｐｌｅ．com", "address", "lookalike"),
         ("аlma.winterfeld@example.com", "address", "lookalike"),  # Cyrillic a
         ("ａｌｍａ.winterfeld@example.com", "address", "lookalike"),
         ("alma.winter\u200bfeld@example.com", "address", "lookalike"),
@@ -109,7 +121,45 @@ def test_evidence_says_what_fits_and_how_well(
     assert best.score is not None
     assert best.score >= PERSON_SCORE
     assert best.evidence.stored in ("alma.winterfeld@example.com", "Alma Winterfeld")
+    assert best.evidence.asked in str(make_header(decode_header(text))).replace("mailto:", "")
     assert (best.evidence.similarity == 1.0) == (match != "near")
+
+
+def test_an_imitated_name_with_a_foreign_address_tells_both(find: Find, ingestion: Ingestion) -> None:
+    """What an analyzer takes for impersonation: the name is known, the address is not that person's."""
+    ingestion.upsert([person(), person("Boris Quellmann", "office77@quickpost.invalid")])
+    found = {one.id: one.evidence for one in find("From: Alma Winterfeld <office77@quickpost.invalid>")}
+    by_name, by_address = found[person().id], found["employee:office77@quickpost.invalid"]
+    assert by_name is not None
+    assert by_address is not None
+    assert (by_name.field, by_name.asked, by_name.match) == ("name", "Alma Winterfeld", "exact")
+    assert (by_address.field, by_address.match) == ("address", "exact")
+
+
+class Explaining:
+    """Notes the plan of every statement that is run."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self.plans = ""
+
+    def execute(self, query: Any, parameters: Any = None) -> Transaction:
+        if isinstance(query, sql.Composed) and "knowledge_document_people" in query.as_string():
+            rows = self._transaction.execute(sql.SQL("EXPLAIN ") + query, parameters).fetchall()
+            self.plans += str(rows)
+        return self._transaction.execute(query, parameters)
+
+
+def test_each_way_of_looking_up_reads_its_index(directory_database: Database) -> None:
+    def work(transaction: Transaction) -> str:
+        transaction.execute("SET LOCAL enable_seqscan = off")
+        explaining = Explaining(transaction)
+        PeopleLookup(explaining, tag_filter(None)).find("Amla Winterfeld <amla@examp1e.org>", 5)  # type: ignore[arg-type]
+        return explaining.plans
+
+    plans = directory_database.run(work)
+    for index in ("folded", "domain", "near_address", "near_name"):
+        assert f"knowledge_document_people_{index}" in plans
 
 
 def test_an_exact_address_stands_before_an_imitation(find: Find, ingestion: Ingestion) -> None:
