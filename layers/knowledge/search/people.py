@@ -9,7 +9,7 @@ which fold what is stored and what is asked by the same rule); ``judge`` says wh
 | address          | 1.00  | .97         | .95 x similarity |
 | name             | .90   | .88         | .85 x similarity |
 | local part alone | .80   | .78         | .75 x similarity |
-| domain alone     | -     | .60         | .55 x similarity |
+| domain alone     | -     | .58         | .55 x similarity |
 
 A near thing has a similarity of at least .8: of five letters, four are right. From ``PERSON_SCORE`` up, a score speaks
 of a person; below, only of a domain that resembles a known one, or of somebody whom the document merely mentions.
@@ -47,7 +47,7 @@ _WORTH: dict[str, dict[Match, float]] = {
     "address": {"exact": 1.0, "lookalike": 0.97, "near": 0.95},
     "name": {"exact": 0.9, "lookalike": 0.88, "near": 0.85},
     "local_part": {"exact": 0.8, "lookalike": 0.78, "near": 0.75},
-    "domain": {"lookalike": 0.6, "near": 0.55},
+    "domain": {"lookalike": 0.58, "near": 0.55},
 }
 
 
@@ -84,7 +84,8 @@ _LOCAL = re.compile(r'"(?P<quoted>[^"\r\n]{1,64})"$|(?P<bare>[^\s<>()\[\]{}"“�
 _DOMAIN = re.compile(rf"(?:[^{_NOT_IN_DOMAIN}]{{1,63}}[.．。]){{1,8}}[^{_NOT_IN_DOMAIN}]{{2,63}}")
 _IN_ANGLES = re.compile(r"<[^<>\s]{3,320}>")
 _LINE_END_OR_ANGLE = re.compile(r"[<>\r\n]")
-_FIELD_NAME = re.compile(r"^(?:[A-Za-z-]{2,30}:|.*[,;])\s*(?=\S)")
+_FIELD_NAME = re.compile(r"^[A-Za-z-]{2,30}:\s*")
+_BETWEEN_NAMES = re.compile(r"[,;]")
 _ENCODED_WORDS = re.compile(
     r"=\?[^?\s]{1,40}\?[bBqQ]\?[^?\s]{0,400}\?=(?:\s+=\?[^?\s]{1,40}\?[bBqQ]\?[^?\s]{0,400}\?=)*"
 )
@@ -228,12 +229,12 @@ def _addresses(text: str) -> Iterator[str]:
 def _display_names(text: str) -> Iterator[str]:
     for found in _IN_ANGLES.finditer(text):
         before = text[max(0, found.start() - _MAX_BEFORE_ANGLES) : found.start()]
-        written = _LINE_END_OR_ANGLE.split(before)[-1].strip(" \t")
-        name = _FIELD_NAME.sub("", written).strip(" \t\"'")
-        if "," in written and '"' in written:  # From: "Doe, Jane" <...>
-            name = written.rpartition(":")[2].strip(" \t\"'")
-        if 2 <= len(name) <= _MAX_NAME_LENGTH and not _SIGN.search(name):
-            yield name
+        written = _FIELD_NAME.sub("", _LINE_END_OR_ANGLE.split(before)[-1].strip(" \t"))
+        after_others = _BETWEEN_NAMES.split(written)[-1]
+        family_first = [written] if written.strip(" \t,").count(",") == 1 else []  # Doe, Jane <...>
+        for name in (part.strip(" \t\"',;") for part in (*family_first, after_others)):
+            if 2 <= len(name) <= _MAX_NAME_LENGTH and not _SIGN.search(name):
+                yield name
 
 
 def _spelled_in_local_parts(addresses: Iterable[str]) -> Iterator[str]:

@@ -105,6 +105,7 @@ def find(search: DocumentSearch) -> Find:
         ("amla.winterfeld@example.com", "address", "near"),
         ("Alma Winterfeld", "name", "exact"),
         ("From: Alma Winterfeld <office77@quickpost.invalid>", "name", "exact"),
+        ("From: Winterfeld, Alma <office77@quickpost.invalid>", "name", "exact"),
         ("From: =?utf-8?q?Alma_Winterfeld?= <office77@quickpost.invalid>", "name", "exact"),
         ("Аlma Wintеrfeld", "name", "lookalike"),  # Cyrillic A and e
         ("Alma Winterfled", "name", "near"),
@@ -229,6 +230,18 @@ def test_a_mail_of_a_hundred_thousand_characters_is_read_in_time(find: Find, ing
     found = find("Newsletter text. " * 5_000 + " alma.winterfeld@examp1e.com")
     assert found[0].evidence is not None
     assert found[0].evidence.match == "lookalike"
+
+
+def test_a_domain_alone_speaks_of_nobody(find: Find, retrieval: Retrieval, ingestion: Ingestion) -> None:
+    policy = KnowledgeDocument(id="policy", content="Who sends an invoice from an unknown mailbox is called back.")
+    ingestion.upsert([policy, person(), person("Boris Quellmann", "boris.quellmann@example.com")])
+    found = find("the invoice of accounts77@examp1e.com")
+    assert [one.evidence and (one.evidence.field, one.evidence.match) for one in found] == [("domain", "lookalike")] * 2
+    assert all((one.score or 0) < PERSON_SCORE for one in found)
+    answer = retrieval.answer(
+        Query(text="is the invoice of accounts77@examp1e.com to be called back", strategy="hybrid", top_k=1)
+    )
+    assert [one.id for one in answer.documents] == ["policy"]
 
 
 def test_hybrid_puts_whoever_is_named_first(retrieval: Retrieval, ingestion: Ingestion) -> None:
