@@ -1,15 +1,17 @@
 """The figures of docs/performance.md, measured on the local stack that runs (`make up` in another terminal).
 
-    .venv/bin/python bench/figures.py [--queries 300] [--documents 200]
+    .venv/bin/python bench/figures.py [--queries 300] [--documents 200] [--clients 16] [--seconds 60]
 
-Prints query latency through the handler in this process and through the local Lambda service, the rate of ingestion
-through the API, and the time to import the query handler. Medians of one run; compare figures within a run only.
+Prints query latency in the database alone, through the handler in this process and through the local Lambda service,
+alone and with many clients at once; the rate of ingestion through the API; and the time to import the query handler.
+Medians of one run; compare figures within a run only.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import statistics
@@ -17,15 +19,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from knowledge.db.connection import Database
+from knowledge.documents.search import DocumentSearch
+from knowledge.embedding.factory import make_embedder
+from knowledge.embedding.settings_model import EmbeddingSettings
 from local.home import Home
 from local.settings import LocalSettings
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import KnowledgeDocument
+from spot_sdk.tag_expression import parse
 
 CHECKOUT = Path(__file__).parents[1]
 QUESTIONS = (
@@ -35,6 +44,7 @@ QUESTIONS = (
     "what to do with a suspicious mail",
     "who reports to the finance chief",
 )
+TAGS, TOP_K = "policy|employee", 5
 SENTENCE = "Paragraph {number} of the load says something about invoices, travel, badges and laptops, once each. "
 
 
@@ -43,17 +53,27 @@ def percentiles(milliseconds: list[float]) -> str:
     return f"p50 {statistics.median(ordered):6.1f} ms   p95 {ordered[int(0.95 * len(ordered))]:6.1f} ms"
 
 
-def timed(work: Callable[[str], Any], count: int) -> list[float]:
-    """Milliseconds of each of ``count`` calls, after ten that do not count."""
-    times: list[float] = []
+def in_turn(works: dict[str, Callable[[str], Any]], count: int) -> dict[str, list[float]]:
+    """Milliseconds of each of ``count`` calls of all works, by turns, after ten that do not count."""
+    times: dict[str, list[float]] = {name: [] for name in works}
     for number in range(count + 10):
-        started = time.perf_counter()
-        work(QUESTIONS[number % len(QUESTIONS)])
-        times.append((time.perf_counter() - started) * 1000)
-    return times[10:]
+        for name, work in works.items():
+            started = time.perf_counter()
+            work(QUESTIONS[number % len(QUESTIONS)])
+            times[name].append((time.perf_counter() - started) * 1000)
+    return {name: each[10:] for name, each in times.items()}
 
 
-def event(text: str) -> dict[str, Any]:
+_unlike_any_before = itertools.count(1)
+
+
+def question(text: str, *, known: bool) -> dict[str, Any]:
+    """A question whose answer is in the cache after the first time, or one that nobody has asked before."""
+    floor = 0.0 if known else next(_unlike_any_before) * 1e-9
+    return {"text": text, "tags": TAGS, "top_k": TOP_K, "min_score": floor}
+
+
+def event(body: dict[str, Any]) -> dict[str, Any]:
     path = "/api/v1/knowledge/query"
     return {
         "version": "2.0",
@@ -62,7 +82,7 @@ def event(text: str) -> dict[str, Any]:
         "rawQueryString": "",
         "headers": {"content-type": "application/json"},
         "requestContext": {"requestId": "bench", "stage": "$default", "http": {"method": "POST", "path": path}},
-        "body": json.dumps({"text": text, "tags": "policy|employee", "top_k": 5}),
+        "body": json.dumps(body),
         "isBase64Encoded": False,
     }
 
@@ -77,25 +97,62 @@ class Context:
         return 29_000
 
 
-def query_handler_ms(functions: dict[str, str], count: int) -> list[float]:
+def query_ms(functions: dict[str, str], url: str, count: int) -> dict[str, list[float]]:
+    """By way in: the database alone with a ready vector, the handler in this process, the local Lambda service."""
     os.environ.update({name: value for name, value in functions.items() if value})
     os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "ERROR")
     from functions.query.app import handler
 
-    def ask(text: str) -> None:
-        answer = handler(event(text), Context())  # type: ignore[arg-type]
-        assert answer["statusCode"] == 200, answer["body"]
+    embedder = make_embedder(EmbeddingSettings())
+    vectors = {text: embedder.embed(text) for text in QUESTIONS}
+    expression = parse(TAGS)
+    with (
+        closing(Database(lambda: functions["DATABASE_URL"])) as database,
+        httpx.Client(trust_env=False, headers={"X-Internal-API-Key": functions["SPOT_INTERNAL_API_KEY"]}) as client,
+    ):
+        search = DocumentSearch(database, embedder.model)
 
-    return timed(ask, count)
+        def handle(text: str, *, known: bool) -> None:
+            answer = handler(event(question(text, known=known)), Context())  # type: ignore[arg-type]
+            assert answer["statusCode"] == 200, answer["body"]
+
+        def ask(text: str, *, known: bool) -> None:
+            client.post(f"{url}/query", json=question(text, known=known)).raise_for_status()
+
+        return in_turn(
+            {
+                "database alone": lambda text: search.nearest(vectors[text], expression, TOP_K),
+                "handler, new question": lambda text: handle(text, known=False),
+                "handler, known answer": lambda text: handle(text, known=True),
+                "service, new question": lambda text: ask(text, known=False),
+                "service, known answer": lambda text: ask(text, known=True),
+            },
+            count,
+        )
 
 
-def query_service_ms(url: str, count: int) -> list[float]:
-    with httpx.Client(trust_env=False) as client:
+def many_clients(url: str, key: str, clients: int, seconds: float) -> tuple[list[float], list[str]]:
+    """Milliseconds of each new question that ``clients`` ask at once for so long, and what errors said."""
+    end = time.monotonic() + seconds
 
-        def ask(text: str) -> None:
-            client.post(f"{url}/query", json={"text": text, "tags": "policy|employee", "top_k": 5}).raise_for_status()
+    def ask(first: int) -> tuple[list[float], list[str]]:
+        times: list[float] = []
+        errors: list[str] = []
+        with httpx.Client(trust_env=False, timeout=30, headers={"X-Internal-API-Key": key}) as client:
+            for number in itertools.count(first):
+                if time.monotonic() > end:
+                    return times, errors
+                body = question(QUESTIONS[number % len(QUESTIONS)], known=False)
+                started = time.perf_counter()
+                response = client.post(f"{url}/query", json=body)
+                times.append((time.perf_counter() - started) * 1000)
+                if response.status_code != 200:
+                    errors.append(f"{response.status_code} {response.text[:200]}")
+        raise AssertionError("a count has no end")
 
-        return timed(ask, count)
+    with ThreadPoolExecutor(clients) as pool:
+        asked = list(pool.map(ask, range(clients)))
+    return [ms for times, _ in asked for ms in times], [error for _, errors in asked for error in errors]
 
 
 async def ingest_rates(url: str, key: str, count: int) -> tuple[float, float]:
@@ -130,6 +187,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=300, help="queries of each kind")
     parser.add_argument("--documents", type=int, default=200, help="documents to load")
+    parser.add_argument("--clients", type=int, default=16, help="clients at once")
+    parser.add_argument("--seconds", type=float, default=60, help="how long they ask")
     arguments = parser.parse_args()
     home = Home(LocalSettings.from_environment().home)
     stack = home.running_stack()
@@ -137,8 +196,12 @@ def main() -> None:
         sys.exit(f"no local stack runs in {home.path}; start one with `make up`")
     functions = json.loads(home.functions_path.read_text())["Parameters"]
     print(f"import of the query handler        {import_s('import functions.query.app'):6.2f} s")
-    print(f"query, handler in this process     {percentiles(query_handler_ms(functions, arguments.queries))}")
-    print(f"query, local Lambda service        {percentiles(query_service_ms(stack.knowledge_url, arguments.queries))}")
+    for name, times in query_ms(functions, stack.knowledge_url, arguments.queries).items():
+        print(f"query, {name:27} {percentiles(times)}")
+    times, errors = many_clients(stack.knowledge_url, home.api_key(), arguments.clients, arguments.seconds)
+    at_once = f"{arguments.clients} clients at once"
+    print(f"query, {at_once:27} {percentiles(times)}   {len(times)} in {arguments.seconds:.0f} s")
+    print(f"  errors {len(errors)}: {sorted(set(errors))[:3]}")
     new, same = asyncio.run(ingest_rates(stack.knowledge_url, home.api_key(), arguments.documents))
     print(f"ingestion, new documents of 800 characters {new:8.1f} a second; the same again {same:8.1f} a second")
 
