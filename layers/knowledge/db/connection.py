@@ -145,8 +145,10 @@ class Database:
             prepare_threshold=None,  # prepared statements break transaction-mode proxies and pin plans
             keepalives_idle=30,
             tcp_user_timeout=30_000,
-            options="-c timezone=UTC",
         )
+        # Not among the options of the connect: poolers refuse those, while they keep a client's time zone for it.
+        if connection.info.parameter_status("TimeZone") != "UTC":
+            connection.execute("SET timezone TO 'UTC'")
         register_vector(connection)
         return connection
 

@@ -74,7 +74,10 @@ def migrate(
         )
     try:
         with psycopg.Connection[DictRow].connect(
-            conninfo, row_factory=dict_row, application_name="knowledge-migrate"
+            conninfo,
+            row_factory=dict_row,
+            application_name="knowledge-migrate",
+            prepare_threshold=None,  # as in ``connection``
         ) as connection:
             applied = [migration.name for migration in read_migrations(folder) if _apply(connection, migration, model)]
             if not accept_newer:
