@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import __version__, wiring
 from knowledge.http import Resolver, read
 from knowledge.sync.overview import provider_status
 from spot_sdk.access import IssuedKey, IssueKey, KeyName, Keys
-from spot_sdk.documents import Health, Stats, Version
+from spot_sdk.documents import (
+    MAX_LISTED,
+    Delete,
+    DocumentPage,
+    Health,
+    KnowledgeDocument,
+    ListDocuments,
+    Stats,
+    Version,
+)
 from spot_sdk.knowledge_tags import WELL_KNOWN_TAGS
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted
 
@@ -42,6 +52,26 @@ def version() -> Version:
 def stats() -> Stats:
     """Document counts, by well-known tag and by source."""
     return wiring.documents().stats(WELL_KNOWN_TAGS)
+
+
+@app.get("/api/v1/knowledge/documents")
+def list_documents(
+    after: Annotated[str, Query()] = "",
+    prefix: Annotated[str, Query()] = "",
+    source: Annotated[str | None, Query()] = None,
+    tags: Annotated[str | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 50,
+) -> DocumentPage:
+    """Live documents in id order, page by page; of a source, with tags, or whose ids begin with a prefix."""
+    given = {"after": after, "prefix": prefix, "source": source, "tags": tags, "limit": limit}
+    return wiring.listing().page(read(ListDocuments, given))
+
+
+@app.get("/api/v1/knowledge/document")
+def show_document(document_id: Annotated[str, Query(alias="id")]) -> KnowledgeDocument:
+    """One live document as it is stored; its id is a query parameter, since a path could not carry every id."""
+    [wanted] = read(Delete, {"ids": [document_id]}).ids
+    return wiring.listing().one(wanted)
 
 
 @app.get("/api/v1/plugins/context_provider")

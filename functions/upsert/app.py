@@ -10,7 +10,16 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import wiring
 from knowledge.http import Resolver, read
-from spot_sdk.documents import BulkUpsert, Delete, DeleteResult, KnowledgeDocument, SyncRunRef, UpsertResult
+from spot_sdk.documents import (
+    BulkUpsert,
+    Delete,
+    DeleteResult,
+    Expire,
+    ExpireResult,
+    KnowledgeDocument,
+    SyncRunRef,
+    UpsertResult,
+)
 from spot_sdk.sync import (
     CompleteSyncRun,
     FailSyncRun,
@@ -51,6 +60,12 @@ def replace_children(request: ReplaceChildren) -> UpsertResult:
 def delete_many(request: Delete) -> DeleteResult:
     """Remove documents by id; those that are not there are none of those removed."""
     return DeleteResult(deleted=wiring.documents().delete(request.ids, writer=wiring.writer(app.caller)))
+
+
+@app.post("/api/v1/knowledge/expire")
+def expire(request: Expire) -> ExpireResult:
+    """Let no query find these documents from now on, until their provider offers them again."""
+    return ExpireResult(expired=wiring.documents().expire(request.ids, writer=wiring.writer(app.caller)))
 
 
 @app.delete("/api/v1/knowledge/<document_id>")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from knowledge.db.connection import Database
     from knowledge.documents.expiry import Expiry
     from knowledge.documents.ingest import Ingestion
+    from knowledge.documents.listing import DocumentListing
     from knowledge.documents.retrieval import Retrieval
     from knowledge.documents.store import DocumentStore
     from knowledge.documents.sync_run import SourceSync
@@ -87,6 +88,13 @@ def documents() -> DocumentStore:
     from knowledge.documents.store import DocumentStore
 
     return DocumentStore(database(), embedder().model)
+
+
+@cache
+def listing() -> DocumentListing:
+    from knowledge.documents.listing import DocumentListing
+
+    return DocumentListing(database())
 
 
 @cache
@@ -323,3 +331,4 @@ _CONSTRUCTORS = (
     keys,
     keyring,
 )
+    listing,

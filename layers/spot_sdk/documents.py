@@ -32,6 +32,7 @@ MAX_METADATA_DEPTH = 32
 MAX_BATCH = 1_000
 MAX_QUERY_LENGTH = 100_000
 MAX_TOP_K = 100
+MAX_LISTED = 200
 MAX_MEMBERS = 100
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 9998
@@ -341,6 +342,46 @@ class DeleteResult(BuiltWhenUsed):
     """How many of the documents named were there, and are gone."""
 
     deleted: int
+
+
+class Expire(Delete):
+    """Body of ``POST /expire``."""
+
+
+class ExpireResult(BuiltWhenUsed):
+    """How many of the documents named were live, and are no longer."""
+
+    expired: int
+
+
+class ListDocuments(BuiltWhenUsed):
+    """Which documents ``GET /documents`` lists: those after an id, whose ids begin so, of a source, with these tags."""
+
+    after: Text = ""
+    prefix: Text = ""
+    source: Text | None = None
+    tags: Text | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 50
+
+
+class DocumentSummary(BuiltWhenUsed):
+    """A stored document at a glance; ``excerpt`` is how its content of so many ``characters`` begins."""
+
+    id: str
+    title: str | None = None
+    source: str
+    tags: list[str]
+    updated_at: datetime
+    expires_at: datetime | None = None
+    characters: int
+    excerpt: str
+
+
+class DocumentPage(BuiltWhenUsed):
+    """Documents in id order. ``after`` asks for the next page, and is null on the last."""
+
+    documents: list[DocumentSummary]
+    after: str | None = None
 
 
 class EmbeddingModel(BuiltWhenUsed):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 from pydantic import RootModel
@@ -11,6 +13,7 @@ from pydantic import RootModel
 from spot_sdk.access import IssuedKey, IssueKey, KeyRecord, Keys
 from spot_sdk.client import DEFAULT_TIMEOUT_S
 from spot_sdk.connection import StoreConnection
+from spot_sdk.documents import DocumentPage, ExpireResult, KnowledgeDocument, ListDocuments
 from spot_sdk.errors import InvalidRequest, NotFound
 from spot_sdk.retrying import RetryPolicy
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
@@ -72,6 +75,20 @@ class OperatorClient:
         return await self._connection.call(
             SyncRunRecord, "POST", f"/sync-runs/{run_id}/confirm", body=b"{}", is_repeatable=False
         )
+
+    async def documents(self, wanted: ListDocuments | None = None) -> DocumentPage:
+        """Live documents in id order, page by page. Raises InvalidTagExpression."""
+        query = (wanted or ListDocuments()).model_dump(exclude_none=True)
+        return await self._connection.call(DocumentPage, "GET", f"/documents?{urlencode(query)}")
+
+    async def document(self, document_id: str) -> KnowledgeDocument:
+        """One live document as it is stored. Raises NotFound."""
+        return await self._connection.call(KnowledgeDocument, "GET", f"/document?id={_quoted(document_id)}")
+
+    async def expire(self, ids: Iterable[str]) -> int:
+        """Let no query find these documents until their provider offers them again; returns how many were live."""
+        body = json.dumps({"ids": list(ids)}).encode()
+        return (await self._connection.call(ExpireResult, "POST", "/expire", body=body)).expired
 
     async def keys(self) -> list[KeyRecord]:
         """The keys that were issued, without the keys themselves."""

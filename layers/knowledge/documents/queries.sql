@@ -46,6 +46,17 @@ WITH doomed AS (
 )
 DELETE FROM knowledge_documents USING doomed WHERE knowledge_documents.id = doomed.id
 
+-- expire --
+-- End documents now, locked in id order. What they were offered as no longer holds, so that their provider's next sync,
+-- if it still has them, brings them back.
+WITH stale AS (
+    SELECT id FROM knowledge_documents
+    WHERE id = ANY (%(ids)s::text[]) AND (%(source)s::text IS NULL OR source = %(source)s)
+      AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY id FOR UPDATE
+)
+UPDATE knowledge_documents SET expires_at = now(), row_hash = '' FROM stale WHERE knowledge_documents.id = stale.id
+
 -- foreign_ids --
 -- Which of these ids are another source's.
 SELECT id, source FROM knowledge_documents

@@ -148,15 +148,24 @@ class DocumentStore:
 
     def delete(self, ids: Sequence[str], *, writer: Writer = ANY_WRITER) -> int:
         """Remove documents; returns how many were there. Raises Forbidden when one is not the writer's to remove."""
+        return self._change("delete", ids, writer)
 
+    def _change(self, statement: str, ids: Sequence[str], writer: Writer) -> int:
         def work(transaction: Transaction) -> int:
             offered = {"ids": list(ids), "source": writer.source}
-            deleted = transaction.execute(_SQL["delete"], offered).rowcount
+            changed = transaction.execute(_SQL[statement], offered).rowcount
             if writer.source is not None:
                 _refuse_takeover(transaction.execute(_SQL["foreign_ids"], offered).fetchall())
-            return deleted
+            return changed
 
         return self._database.run(work)
+
+    def expire(self, ids: Sequence[str], *, writer: Writer = ANY_WRITER) -> int:
+        """Let no query find these documents until their provider offers them again; the clean-up removes them.
+
+        Returns how many were live. Raises Forbidden when one is not the writer's.
+        """
+        return self._change("expire", ids, writer)
 
     def hold_parent(self, transaction: Transaction, source: str, parent_id: str) -> None:
         """Let no other replacement of this source's children of a parent begin before this transaction ends."""
