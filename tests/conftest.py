@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -36,17 +37,33 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+class ServerUrls(NamedTuple):
+    """The addresses of one server: for a role that may create databases and roles, and for its superuser."""
+
+    ordinary: str
+    superuser: str
+
+
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """A server for tests: TEST_DATABASE_URL where it is set, else one of our own that forgets on power loss."""
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServerUrls]:
+    """A server for tests: TEST_DATABASE_URL where it is set, else one of our own that forgets on power loss.
+
+    Its superuser is at TEST_SUPERUSER_URL, or the role of TEST_DATABASE_URL is one itself.
+    """
     external = os.environ.get("TEST_DATABASE_URL")
     if external:
-        yield external
+        yield ServerUrls(external, os.environ.get("TEST_SUPERUSER_URL", external))
         return
     folder: Path = tmp_path_factory.mktemp("postgres")
     with EmbeddedPostgres(folder / "data", durable=False) as server:
-        yield server.dsn
+        yield ServerUrls(server.dsn, server.superuser_dsn)
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: ServerUrls) -> str:
+    """The server's address for a role that may create databases and roles, and is no superuser."""
+    return postgres_server.ordinary
 
 
 @pytest.fixture(scope="session")

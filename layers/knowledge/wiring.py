@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from knowledge.documents.writer import Writer
     from knowledge.embedding.base import Embedder
     from knowledge.embedding.settings_model import EmbeddingSettings
+    from knowledge.items.layer import KnowledgeLayer
     from knowledge.sync.config import Provider, SpotConfig
     from knowledge.sync.provider import ProviderAnswer
     from knowledge.sync.schedules import Change, Schedules
@@ -146,6 +147,13 @@ def words() -> WordIndex:
     from knowledge.documents.words import WordIndex
 
     return WordIndex(database())
+
+
+@cache
+def items() -> KnowledgeLayer:
+    from knowledge.items.layer import KnowledgeLayer
+
+    return KnowledgeLayer.on(database())
 
 
 @cache
@@ -327,6 +335,7 @@ _CONSTRUCTORS = (
     *_OF_THE_MODEL,
     _cache,
     words,
+    items,
     provider_sync,
     keys,
     keyring,

@@ -6,10 +6,12 @@
     │   ├── InvalidRequest      a field of the request is missing or out of range
     │   ├── InvalidDocument     a document breaks a rule; `problems` names document and field
     │   ├── DuplicateDocument   one id twice in a batch
+    │   ├── InvalidItem         an item of the Knowledge Layer breaks a rule; `problems` names the fields
     │   ├── InvalidTagExpression  `column` and `expected` say where and what
     │   └── PayloadTooLarge
     ├── Unauthorized            no key, or a wrong one
     ├── Forbidden               the key is right and does not allow this
+    │   └── FirewallCrossed     a link would cross the edge of a compartment with a firewall
     ├── NotFound
     ├── MethodNotAllowed
     ├── Conflict                the state of the store does not allow this now
@@ -112,6 +114,11 @@ class DuplicateDocument(InvalidInput):
     title = "A document id stands twice in one batch"
 
 
+class InvalidItem(InvalidInput):
+    code = "invalid_item"
+    title = "An item is not valid"
+
+
 class InvalidTagExpression(InvalidInput):
     """A tag expression that cannot be read: `column` is 1-based, `expected` says what would have been right."""
 
@@ -141,6 +148,11 @@ class Forbidden(KnowledgeError):
     code = "forbidden"
     status = 403
     title = "The key does not allow this"
+
+
+class FirewallCrossed(Forbidden):
+    code = "firewall_crossed"
+    title = "A link would cross a compartment's firewall"
 
 
 class NotFound(KnowledgeError):

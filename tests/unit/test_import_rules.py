@@ -37,6 +37,14 @@ OFFENCES = [
         "import knowledge.wiring",  # which imports documents
         "search, tags, embedding and db know nothing of the rooms that use them",
     ),
+    (
+        "knowledge.search",
+        "import knowledge.items.store",
+        "search, tags, embedding and db know nothing of the rooms that use them",
+    ),
+    ("knowledge.items", "import knowledge.documents.store", "documents and items do not know each other"),
+    ("knowledge.documents", "import knowledge.items.model", "documents and items do not know each other"),
+    ("knowledge.items", "import psycopg", "only stores and db touch psycopg"),
     ("knowledge.documents", "import psycopg.rows", "only stores and db touch psycopg"),
     ("cli", "import psycopg", "only stores and db touch psycopg"),
     ("local", "import cli.exits", "nothing imports a leaf"),

@@ -1,0 +1,24 @@
+"""The Knowledge Layer as a whole, on one database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from knowledge.db.connection import Database
+from knowledge.items.store import ItemStore
+from knowledge.items.transactions import ItemTransactions
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeLayer:
+    """What can be done with items, each concern with an object of its own."""
+
+    transactions: ItemTransactions
+    store: ItemStore
+
+    @classmethod
+    def on(cls, database: Database) -> Self:
+        """All of it over one connection."""
+        transactions = ItemTransactions(database)
+        return cls(transactions, ItemStore(transactions))
