@@ -334,10 +334,10 @@ _CONSTRUCTORS = (
     database,
     *_OF_THE_MODEL,
     _cache,
+    listing,
     words,
     items,
     provider_sync,
     keys,
     keyring,
 )
-    listing,
