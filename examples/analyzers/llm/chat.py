@@ -106,6 +106,7 @@ class BedrockChat:
 
     def _converse(self, system: str, user: str) -> str:
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         try:
             body = self._client.converse(
@@ -118,11 +119,18 @@ class BedrockChat:
             raise ModelFailed(f"Bedrock answered {error.response.get('Error', {}).get('Code', 'an error')}") from error
         except BotoCoreError as error:
             raise ModelFailed(f"Bedrock cannot be used: {type(error).__name__}") from error
-        content = body.get("output", {}).get("message", {}).get("content", [])
-        texts = [part["text"] for part in content if "text" in part]
-        if not texts:
-            raise ModelFailed("the answer of Bedrock holds no text")
-        return "".join(texts)
+        except (
+            ResponseParserError,
+            ValueError,
+            TypeError,
+            AttributeError,
+        ) as error:  # what boto3 makes of bytes that are no answer
+            raise ModelFailed("the answer of Bedrock is not one of Converse") from error
+        match body:
+            case {"output": {"message": {"content": [*parts]}}}:
+                return "".join(part["text"] for part in parts if "text" in part)
+            case _:
+                raise ModelFailed("the answer of Bedrock holds no message")
 
     @cached_property
     def _client(self) -> Any:
