@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PACKAGES = ("layers/spot_sdk", "layers/knowledge", "functions", "local", "cli", "examples/providers")
+PACKAGES = (
+    "layers/spot_sdk",
+    "layers/knowledge",
+    "functions",
+    "local",
+    "cli",
+    "examples/providers",
+    "examples/analyzers",
+)
 CONTRACTS = [
     contract["name"]
     for contract in tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -51,6 +59,9 @@ OFFENCES = [
     ("knowledge", "import local.settings", "nothing imports a leaf"),
     ("local", "import examples.providers.service", "nothing imports a leaf"),
     ("examples.providers", "import knowledge.settings", "example providers know the SDK only, as anybody's do"),
+    ("local", "import examples.analyzers.settings", "nothing imports a leaf"),
+    ("examples.analyzers", "import knowledge.settings", "example analyzers know the SDK only, as anybody's do"),
+    ("examples.analyzers.llm", "import examples.analyzers.rules.weights", "example analyzers do not know each other"),
 ]
 
 
