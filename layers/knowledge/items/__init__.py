@@ -10,7 +10,8 @@ What others build on (everything else is this package's own):
     transactions.ItemTransactions(database)        .read(session, work) .write(session, work), as Role.APP or STEWARD
     fragments.COLUMNS, LINKS, as_item(row)         SELECT {columns}, {links} AS links FROM knowledge_layer.items AS item
     store.ItemStore(transactions)                  .store .get .look .link .promote .working .versions
-    store.not_found()                              the one answer for absent and hidden
+    fragments.find_item(transaction, id, session)  an item without an access; raises fragments.not_found()
+    gate.Gate(transactions)                        .candidates .decide
     layer.KnowledgeLayer.on(database)              all of it, as ``wiring.items()`` has it
 
 Tables are in the schema ``knowledge_layer`` (migration 0010). Vectors: ``item_embeddings`` (item_id, chunk, model,

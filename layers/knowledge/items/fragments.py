@@ -1,4 +1,4 @@
-"""What several statements about items say alike: the columns of an item, its links, and what a session sees."""
+"""What several statements about items say alike: the columns of an item, its links, and that there is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 from psycopg import sql
 
+from knowledge.db.connection import Transaction
 from knowledge.items.model import Item
+from knowledge.items.session import Session
+from spot_sdk.errors import NotFound
 
 COLUMNS = sql.SQL(
     "id, type, title, summary, body, body_ref, compartment, tier, gate_state, tags, version, created_at, updated_at, "
@@ -23,6 +26,25 @@ LINKS = sql.SQL("""(
 """The links of ``item`` whose other end the session sees, as JSON; needs the parameter ``scope``."""
 
 
+_FIND = sql.SQL("""
+    SELECT {columns}, {links} AS links FROM knowledge_layer.items AS item
+    WHERE id = %(id)s AND (%(scope)s::text[] IS NULL OR compartment = ANY (%(scope)s))
+""").format(columns=COLUMNS, links=LINKS)
+
+
 def as_item(row: dict[str, Any]) -> Item:
     """The item that a row of ``COLUMNS`` and ``links`` is; other columns are left alone."""
     return Item.model_validate(row)
+
+
+def find_item(transaction: Transaction, item_id: str, session: Session) -> Item:
+    """An item that the session sees; no access. Raises NotFound as ``not_found`` gives it."""
+    row = transaction.execute(_FIND, {"id": item_id, "scope": session.compartments}).fetchone()
+    if row is None:
+        raise not_found()
+    return as_item(row)
+
+
+def not_found() -> NotFound:
+    """The one answer for what is absent and what is hidden: the same text, whatever was asked for."""
+    return NotFound("there is no such item")

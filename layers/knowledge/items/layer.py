@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from knowledge.db.connection import Database
+from knowledge.items.gate import Gate
 from knowledge.items.store import ItemStore
 from knowledge.items.transactions import ItemTransactions
 
@@ -16,9 +17,10 @@ class KnowledgeLayer:
 
     transactions: ItemTransactions
     store: ItemStore
+    gate: Gate
 
     @classmethod
     def on(cls, database: Database) -> Self:
         """All of it over one connection."""
         transactions = ItemTransactions(database)
-        return cls(transactions, ItemStore(transactions))
+        return cls(transactions, ItemStore(transactions), Gate(transactions))

@@ -14,7 +14,8 @@ _BY_SQLSTATE: dict[str, tuple[type[KnowledgeError], str]] = {
         StoreUnavailable,
         "the database has no Knowledge Layer; run `knowledge migrate`",
     ),  # there is no such role
-    "23503": (NotFound, "what this belongs to is not there any more"),
+    "23503": (NotFound, "what this belongs to is not there"),
+    "23505": (Conflict, "this is there already"),
     "42501": (Forbidden, "the database's login may not do this; see docs/knowledge-layer.md for the roles"),
 }
 

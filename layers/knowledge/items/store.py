@@ -12,7 +12,7 @@ from psycopg import sql
 
 from knowledge.db.connection import Transaction
 from knowledge.db.statements import load_statements
-from knowledge.items.fragments import COLUMNS, LINKS, as_item
+from knowledge.items.fragments import COLUMNS, LINKS, as_item, find_item, not_found
 from knowledge.items.model import (
     SUPERSEDES,
     Item,
@@ -24,17 +24,12 @@ from knowledge.items.model import (
 )
 from knowledge.items.session import Session
 from knowledge.items.transactions import ItemTransactions
-from spot_sdk.errors import Conflict, InvalidItem, InvalidRequest, NotFound, Problem
+from spot_sdk.errors import Conflict, InvalidItem, InvalidRequest, Problem
 
 _SQL = {
     name: sql.SQL(text).format(columns=COLUMNS, links=LINKS) if "{columns}" in text else sql.SQL(text)
     for name, text in load_statements(Path(__file__).with_name("store.sql")).items()
 }
-
-
-def not_found() -> NotFound:
-    """The one answer for what is absent and what is hidden: the same text, whatever was asked for."""
-    return NotFound("there is no such item")
 
 
 class WorkingItem(NamedTuple):
@@ -92,7 +87,7 @@ class ItemStore:
                 raise Conflict(f"the item is at version {version}, not {expected_version}")
             transaction.execute(_SQL["create" if held is None else "supersede"], values)
             self._link(transaction, item_id, links, session)
-            return self._look(transaction, item_id, session)
+            return find_item(transaction, item_id, session)
 
         return self._transactions.write(session, work)
 
@@ -122,9 +117,9 @@ class ItemStore:
             raise InvalidRequest("an item cannot link to itself")
 
         def work(transaction: Transaction) -> Item:
-            item = self._look(transaction, from_id, session)
+            item = find_item(transaction, from_id, session)
             self._link(transaction, item.id, [link], session)
-            return self._look(transaction, from_id, session)
+            return find_item(transaction, from_id, session)
 
         return self._transactions.write(session, work)
 
@@ -135,7 +130,7 @@ class ItemStore:
         def work(transaction: Transaction) -> Item:
             if transaction.execute(_SQL["promote"], parameters).rowcount == 0:
                 raise not_found()
-            return self._look(transaction, item_id, session)
+            return find_item(transaction, item_id, session)
 
         return self._transactions.write(session, work)
 
@@ -153,7 +148,7 @@ class ItemStore:
         parameters = {"id": require_item_id(item_id), "scope": session.compartments}
 
         def work(transaction: Transaction) -> list[ItemVersion]:
-            self._look(transaction, item_id, session)
+            find_item(transaction, item_id, session)
             return [ItemVersion(**row) for row in transaction.execute(_SQL["versions"], parameters)]
 
         return self._transactions.read(session, work)
@@ -175,12 +170,6 @@ class ItemStore:
             _SQL["link"],
             {"id": item_id, "to_ids": [link.to for link in links], "relations": [link.relation for link in links]},
         )
-
-    def _look(self, transaction: Transaction, item_id: str, session: Session) -> Item:
-        row = transaction.execute(_SQL["look"], {"ids": [item_id], "scope": session.compartments}).fetchone()
-        if row is None:
-            raise not_found()
-        return as_item(row)
 
 
 def _values(draft: ItemDraft) -> dict[str, Any]:

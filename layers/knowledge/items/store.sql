@@ -47,14 +47,15 @@ WITH item AS (
 SELECT item.*, {links} AS links FROM item
 
 -- look --
--- Items in full, no access: what a store, a promotion or a decision answers with.
+-- Items in full, no access.
 SELECT {columns}, {links} AS links FROM knowledge_layer.items AS item
 WHERE id = ANY (%(ids)s) AND (%(scope)s::text[] IS NULL OR compartment = ANY (%(scope)s))
 ORDER BY id
 
 -- promote --
 -- North to working, as if just accessed.
-UPDATE knowledge_layer.items SET tier = 'working', gate_state = 'none', last_accessed_at = clock_timestamp()
+UPDATE knowledge_layer.items
+SET tier = 'working', gate_state = 'none', promoted_at = clock_timestamp(), last_accessed_at = clock_timestamp()
 WHERE id = %(id)s AND (%(scope)s::text[] IS NULL OR compartment = ANY (%(scope)s))
 
 -- working --

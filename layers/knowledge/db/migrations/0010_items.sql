@@ -96,6 +96,7 @@ CREATE TABLE knowledge_layer.items (
     tier                text NOT NULL CHECK (tier IN ('working', 'short-term', 'long-term', 'archive')),
     gate_state          text NOT NULL DEFAULT 'none' CHECK (gate_state IN ('none', 'candidate', 'admitted', 'declined')),
     gate_decided_at     timestamptz,
+    promoted_at         timestamptz,           -- by hand, last
     version             integer NOT NULL DEFAULT 1 CHECK (version > 0),
     created_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at          timestamptz NOT NULL DEFAULT clock_timestamp(),  -- of its content; a change of tier is none
@@ -192,9 +193,10 @@ CREATE TABLE knowledge_layer.derivative_flags (
     PRIMARY KEY (item_id, source_id)
 );
 
--- The log. No foreign key leads to it or from it: a cascade runs with the owner's rights. Each row holds the hash of the
--- row before and its own (docs/adr/0015 says over what), so that whoever changes the past must change all that follows.
--- The nonce keeps what a deletion leaves, the hash, from confirming a guess of what was hashed.
+-- The log. No foreign key leads to it or from it: a cascade runs with the owner's rights. Each row's hash covers the row
+-- before, so that whoever changes the past must change all that follows. It is over the place, the item and the digest
+-- of all else, and those three outlive the row when its item is deleted: the chain is whole then, too. The nonce keeps
+-- the digest that is left from confirming a guess of what it was of.
 CREATE TABLE knowledge_layer.provenance_events (
     seq         bigint PRIMARY KEY,
     recorded_at timestamptz NOT NULL,
@@ -207,7 +209,7 @@ CREATE TABLE knowledge_layer.provenance_events (
     db_user     text NOT NULL,
     detail      jsonb NOT NULL DEFAULT '{}',
     nonce       uuid NOT NULL,
-    prev_hash   bytea NOT NULL,
+    digest      bytea NOT NULL,
     hash        bytea NOT NULL
 );
 CREATE INDEX provenance_events_item ON knowledge_layer.provenance_events (item_id, seq);
@@ -220,7 +222,15 @@ ALTER TABLE knowledge_layer.item_versions
     ALTER title SET STATISTICS 0, ALTER summary SET STATISTICS 0, ALTER body SET STATISTICS 0,
     ALTER body_ref SET STATISTICS 0, ALTER tags SET STATISTICS 0;
 ALTER TABLE knowledge_layer.item_embeddings ALTER embedding SET STATISTICS 0;
+ALTER INDEX knowledge_layer.item_embeddings_kl_hash_embed_1 ALTER COLUMN 1 SET STATISTICS 0;
 ALTER TABLE knowledge_layer.provenance_events ALTER detail SET STATISTICS 0;
+
+-- Texts as one that tells where each begins: "1:a,-,2:bc" of a, NULL and bc.
+CREATE FUNCTION knowledge_layer.joined(VARIADIC texts text[]) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(coalesce(octet_length(part)::text || ':' || part, '-'), ',' ORDER BY place)
+    FROM unnest(texts) WITH ORDINALITY AS parts (part, place)
+$$;
 
 -- The log's triggers run as whoever writes, for they ask who that is.
 
@@ -243,13 +253,11 @@ BEGIN
     NEW.actor_class := coalesce(nullif(current_setting('knowledge_layer.actor_class', true), ''), 'none');
     NEW.db_user := session_user;
     NEW.nonce := gen_random_uuid();
-    NEW.prev_hash := coalesce(last_hash, sha256(''));
-    NEW.hash := sha256(NEW.prev_hash || convert_to(
-        (SELECT string_agg(coalesce(octet_length(field)::text || ':' || field, '-'), ',' ORDER BY place)
-         FROM unnest(ARRAY[NEW.seq::text,
-                           to_char(NEW.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'),
-                           NEW.event, NEW.item_id, NEW.actor, NEW.actor_class, NEW.db_user, NEW.detail::text,
-                           NEW.nonce::text]) WITH ORDINALITY AS fields (field, place)), 'UTF8'));
+    NEW.digest := sha256(convert_to(knowledge_layer.joined(
+        to_char(NEW.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), NEW.event, NEW.actor,
+        NEW.actor_class, NEW.db_user, NEW.detail::text, NEW.nonce::text), 'UTF8'));
+    NEW.hash := sha256(coalesce(last_hash, sha256(''))
+                       || convert_to(knowledge_layer.joined(NEW.seq::text, NEW.item_id), 'UTF8') || NEW.digest);
     RETURN NEW;
 END
 $$;
@@ -301,10 +309,11 @@ BEGIN
         INSERT INTO knowledge_layer.item_links (from_id, to_id, relation, to_version)
         VALUES (NEW.id, NEW.id, 'supersedes', OLD.version);
         happened := 'updated';
-    ELSIF NEW.gate_state <> OLD.gate_state AND NEW.gate_state <> 'none' THEN
-        happened := 'gate_' || NEW.gate_state;
-    ELSIF NEW.tier = 'working' THEN
+    ELSIF NEW.promoted_at IS DISTINCT FROM OLD.promoted_at THEN
         happened := 'promoted';
+    ELSIF NEW.gate_state <> 'none'
+          AND (NEW.gate_state, NEW.gate_decided_at) IS DISTINCT FROM (OLD.gate_state, OLD.gate_decided_at) THEN
+        happened := 'gate_' || NEW.gate_state;
     ELSE
         happened := 'tier_moved';
     END IF;
@@ -332,7 +341,8 @@ BEGIN
             extract(epoch FROM NEW.domain_at))::text, 'UTF8')), 'hex'));
     END IF;
     IF TG_OP = 'UPDATE' THEN
-        detail := detail || jsonb_build_object('before', jsonb_build_object('tier', OLD.tier, 'gate_state', OLD.gate_state));
+        detail := detail || jsonb_build_object('before', jsonb_build_object(
+            'tier', OLD.tier, 'gate_state', OLD.gate_state));
         IF (NEW.type, NEW.compartment) IS DISTINCT FROM (OLD.type, OLD.compartment) THEN
             detail := detail || jsonb_build_object('changed', jsonb_build_object(
                 'type', jsonb_build_object('before', OLD.type, 'after', NEW.type),
@@ -346,14 +356,15 @@ $$;
 
 CREATE TRIGGER follow_new AFTER INSERT ON knowledge_layer.items
     FOR EACH ROW EXECUTE FUNCTION knowledge_layer.follow_item();
-CREATE TRIGGER follow_change AFTER UPDATE OF id, version, type, title, summary, body, body_ref, compartment, tags, domain_at,
-                                         tier, gate_state ON knowledge_layer.items
+CREATE TRIGGER follow_change
+    AFTER UPDATE OF version, type, title, summary, body, body_ref, compartment, tags, domain_at,
+                    tier, gate_state, gate_decided_at, promoted_at ON knowledge_layer.items
     FOR EACH ROW WHEN (
         (OLD.version, OLD.type, OLD.title, OLD.summary, OLD.compartment, OLD.tags, OLD.tier, OLD.gate_state)
             IS DISTINCT FROM
         (NEW.version, NEW.type, NEW.title, NEW.summary, NEW.compartment, NEW.tags, NEW.tier, NEW.gate_state)
-        OR (OLD.body, OLD.body_ref, OLD.domain_at) IS DISTINCT FROM (NEW.body, NEW.body_ref, NEW.domain_at)
-        OR OLD.id <> NEW.id)
+        OR (OLD.body, OLD.body_ref, OLD.domain_at, OLD.gate_decided_at, OLD.promoted_at)
+            IS DISTINCT FROM (NEW.body, NEW.body_ref, NEW.domain_at, NEW.gate_decided_at, NEW.promoted_at))
     EXECUTE FUNCTION knowledge_layer.follow_item();
 
 CREATE FUNCTION knowledge_layer.follow_link() RETURNS trigger
@@ -462,9 +473,10 @@ ALTER TABLE knowledge_layer.agent_grants ENABLE ALWAYS TRIGGER date_grant, ENABL
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA knowledge_layer FROM PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA knowledge_layer TO knowledge_layer_app, knowledge_layer_eraser;
 GRANT EXECUTE ON FUNCTION knowledge_layer.searchable TO knowledge_layer_app;
+GRANT EXECUTE ON FUNCTION knowledge_layer.joined TO knowledge_layer_app, knowledge_layer_eraser;
 
 GRANT INSERT, UPDATE (type, title, summary, body, body_ref, compartment, tags, domain_at, tier, gate_state,
-                      gate_decided_at, version, updated_at, last_accessed_at)
+                      gate_decided_at, promoted_at, version, updated_at, last_accessed_at)
     ON knowledge_layer.items TO knowledge_layer_app;
 GRANT INSERT ON knowledge_layer.item_links, knowledge_layer.provenance_events TO knowledge_layer_app;
 GRANT INSERT (item_id) ON knowledge_layer.access_events TO knowledge_layer_app;
@@ -494,9 +506,10 @@ $$;
 GRANT CREATE ON SCHEMA knowledge_layer TO knowledge_layer_eraser;
 SET LOCAL ROLE knowledge_layer_eraser;
 
--- Delete an item and what was made from it alone (links of the relation derived_from), with their versions, vectors, links,
--- accesses and provenance. What was made from others too, or is out of the session's sight (scope; NULL sees all), is flagged
--- for a decision. The event that tells of it holds the places and hashes of the events that went, which keeps the chain whole.
+-- Delete an item and what was made from it alone (links of the relation derived_from), with their versions, vectors,
+-- links, accesses and provenance. What was made from others too, or is out of the session's sight (scope; NULL sees
+-- all), is flagged for a decision. The event that tells of it holds of each event that went the place, the item and the
+-- digest.
 -- Returns {"deleted": [ids], "flagged": [ids]}, or NULL when there is no such item in sight.
 CREATE FUNCTION knowledge_layer.erase_item(root text, scope text[]) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -537,7 +550,7 @@ BEGIN
 
     INSERT INTO knowledge_layer.item_tombstones (item_id, type, deleted_by)
     SELECT id, type, who FROM knowledge_layer.items WHERE id = ANY (doomed);
-    SELECT coalesce(jsonb_agg(jsonb_build_array(seq, encode(hash, 'hex')) ORDER BY seq), '[]') INTO removed
+    SELECT coalesce(jsonb_agg(jsonb_build_array(seq, item_id, encode(digest, 'hex')) ORDER BY seq), '[]') INTO removed
     FROM knowledge_layer.provenance_events WHERE item_id = ANY (doomed);
     INSERT INTO knowledge_layer.provenance_events (event, item_id, detail)
     VALUES ('deleted', NULL, jsonb_build_object('items', doomed, 'flagged', flagged, 'removed', removed));
