@@ -23,12 +23,19 @@ class SettingsError(Exception):
 
 
 class DatabaseSettings(BaseModel):
-    """Where the database is: an address, or the ARN of a secret that holds its parts."""
+    """Where the database is: an address, or the ARN of a secret that holds its parts.
+
+    ``host`` takes the place of the secret's: a proxy, or readers. The other two secrets are of users that a migration
+    makes: one for those who write rows, one for those who only read them.
+    """
 
     model_config = ConfigDict(defer_build=True, frozen=True)
 
     url: SecretStr | None = None
     secret_arn: str | None = None
+    host: str | None = None
+    writer_secret_arn: str | None = None
+    reader_secret_arn: str | None = None
 
 
 class AccessSettings(BaseModel):
@@ -83,7 +90,14 @@ class CacheSettings(BaseModel):
 
 
 def database() -> DatabaseSettings:
-    settings = _read(DatabaseSettings, url="DATABASE_URL", secret_arn="DATABASE_SECRET_ARN")  # noqa: S106 - a name
+    settings = _read(
+        DatabaseSettings,
+        url="DATABASE_URL",
+        secret_arn="DATABASE_SECRET_ARN",  # noqa: S106 - a name, as those below
+        host="DATABASE_HOST",
+        writer_secret_arn="DATABASE_WRITER_SECRET_ARN",  # noqa: S106
+        reader_secret_arn="DATABASE_READER_SECRET_ARN",  # noqa: S106
+    )
     if settings.url is None and settings.secret_arn is None:
         raise SettingsError("set DATABASE_URL or DATABASE_SECRET_ARN: there is no database to use")
     return settings

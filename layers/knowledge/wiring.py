@@ -283,7 +283,8 @@ def internal_keys() -> list[str]:
 def migrate(*, accept_newer: bool = False) -> list[str]:
     """Apply the migrations that the database does not have yet; returns their names. Raises what it raises.
 
-    Where SEARCH_LANGUAGE is set, words are taken by it from then on.
+    Where SEARCH_LANGUAGE is set, words are taken by it from then on. Where there are secrets of the users that write
+    or read rows, those users have their rights and passwords afterwards.
     """
     from knowledge.db.migrate import migrate
 
@@ -296,7 +297,18 @@ def migrate(*, accept_newer: bool = False) -> list[str]:
     language = settings.search().language
     if language is not None:
         words().use_language(language)
+    _ensure_users()
     return applied
+
+
+def _ensure_users() -> None:
+    from knowledge.db.roles import ensure_user
+
+    where = settings.database()
+    if where.writer_secret_arn is not None:
+        ensure_user(database_url(), _secret(where.writer_secret_arn), "write")
+    if where.reader_secret_arn is not None:
+        ensure_user(database_url(), _secret(where.reader_secret_arn), "read")
 
 
 def database_url() -> str:
@@ -306,7 +318,8 @@ def database_url() -> str:
         return where.url.get_secret_value()
     from knowledge.db.address import address_of
 
-    return address_of(_secret(where.secret_arn or ""))
+    secret = _secret(where.secret_arn or "")
+    return address_of(secret if where.host is None else secret | {"host": where.host})
 
 
 def _secret(arn: str) -> dict[str, Any]:

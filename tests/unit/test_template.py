@@ -30,7 +30,7 @@ FUNCTIONS = {
 # AWS refuses a function that declares one of these, and sets them itself.
 RESERVED_VARIABLES = {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_LAMBDA_FUNCTION_NAME", "AWS_ACCESS_KEY_ID", "TZ"}
 # Powertools reads these, so no settings module of ours does.
-POWERTOOLS_VARIABLES = {"LOG_LEVEL", "POWERTOOLS_SERVICE_NAME"}
+POWERTOOLS_VARIABLES = {"LOG_LEVEL", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE"}
 
 
 def resources(kind: str) -> dict[str, dict[str, Any]]:
@@ -181,19 +181,15 @@ def test_no_secret_stands_in_the_template() -> None:
     assert TEMPLATE["Parameters"]["OpenAiApiKey"]["NoEcho"] is True
 
 
-def test_a_deployment_without_its_secrets_is_refused() -> None:
-    asserted = json.dumps(TEMPLATE["Rules"]["SecretsAreGiven"])
-    for parameter in ("DatabaseSecretArn", "InternalApiKeySecretArn"):
-        assert f'{{"Ref": "{parameter}"}}' in asserted
-
-
 def allowances(function: dict[str, Any]) -> set[str]:
     """What a function's role may do, in words: SAM's policy templates, and the services of its own statements."""
     allowed: set[str] = set()
     for policy in function["Policies"]:
         match policy:
-            case {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": secret}}}:
-                allowed.add(f"read {secret}")
+            case {"AWSSecretsManagerGetSecretValuePolicy": _}:
+                pass  # which of them, test_template_stacks.py tells: that depends on the stack's parameters
+            case {"Fn::If": ["MakesDatabase", {"AWSSecretsManagerGetSecretValuePolicy": _}, _]}:
+                pass
             case {"Fn::If": ["UsesBedrock", {"Ref": "EmbeddingPolicy"}, {"Ref": "AWS::NoValue"}]}:
                 allowed.add("embed")
             case {"Statement": statements}:
@@ -217,18 +213,18 @@ def grants(statements: list[dict[str, Any]]) -> list[tuple[str, list[str], list[
     ]
 
 
-ALLOWED = {
-    "UpsertFunction": {"read DatabaseSecretArn", "read InternalApiKeySecretArn", "embed"},
-    "QueryFunction": {"read DatabaseSecretArn", "read InternalApiKeySecretArn", "embed"},
-    "AdminFunction": {"read DatabaseSecretArn", "read InternalApiKeySecretArn", "use lambda"},
-    "MigrateFunction": {"read DatabaseSecretArn", "use events"},
-    "SyncTriggerFunction": {"read DatabaseSecretArn", "read InternalApiKeySecretArn"},
-    "TtlCleanupFunction": {"read DatabaseSecretArn"},
+ALLOWED: dict[str, set[str]] = {
+    "UpsertFunction": {"embed"},
+    "QueryFunction": {"embed"},
+    "AdminFunction": {"use lambda"},
+    "MigrateFunction": {"use events", "use sqs"},
+    "SyncTriggerFunction": set(),
+    "TtlCleanupFunction": set(),
 }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_may_do_what_this_table_says_and_nothing_else(name: str) -> None:
+def test_a_function_may_do_what_this_table_says_and_read_secrets_and_nothing_else(name: str) -> None:
     assert allowances(FUNCTIONS[name]) == ALLOWED[name]
 
 
@@ -328,9 +324,10 @@ def test_only_rules_of_this_stack_may_start_a_sync_and_only_those_may_be_made() 
         "SourceArn": {"Fn::Sub": RULES_OF_SYNCS},
     }
     (own,) = [policy for policy in FUNCTIONS["MigrateFunction"]["Policies"] if "Statement" in policy]
-    of_rules, listing = own["Statement"]
+    of_rules, listing, of_lost_events = own["Statement"]
     assert of_rules["Resource"] == {"Fn::Sub": RULES_OF_SYNCS}
     assert listing["Action"] == "events:ListRules"
+    assert of_lost_events["Resource"] == TO_THE_QUEUE
     assert GLOBALS["Environment"]["Variables"]["SCHEDULE_PREFIX"] == {"Ref": "AWS::StackName"}
 
 
@@ -340,7 +337,7 @@ def test_the_function_that_makes_rules_may_do_what_the_code_asks_for() -> None:
     source = (CHECKOUT / "layers" / "knowledge" / "sync" / "schedules.py").read_text()
     called = set(re.findall(r"self\._events\.(\w+)\(|self\._pages\(\"(\w+)\"", source))
     operations = {"".join(names).replace("_", " ").title().replace(" ", "") for names in called} - {"GetPaginator"}
-    assert allowed == {f"events:{operation}" for operation in operations} | {"events:TagResource"}
+    assert allowed == {f"events:{operation}" for operation in operations} | {"events:TagResource", "sqs:SendMessage"}
 
 
 @pytest.mark.parametrize("name", ["AdminFunction", "MigrateFunction"])
