@@ -105,14 +105,19 @@ def truth(mixture: Mixture, column: str, k: int) -> list[set[int]]:
 
 
 def ask_all(mixture: Mixture, searches: Mapping[str, Search]) -> dict[str, list[Row]]:
-    """The answers of each system, timed; each system's first answer to a tag and k does not count."""
+    """The answers of each system, timed; each system's first answer to a tag and k does not count.
+
+    Systems take turns at being first to a question: whoever comes later finds pages in memory that the first has read.
+    """
     answers: dict[str, list[Row]] = {system: [] for system in searches}
     for column in columns(mixture):
         tag = None if column == NO_FILTER else column
         for k in KS:
             asked = {system: search for system, search in searches.items() if search(0, tag, k) is not None}
             for number in range(len(mixture.queries)):
-                for system, search in asked.items():
+                turn = number % len(asked)
+                for system in [*list(asked)[turn:], *list(asked)[:turn]]:
+                    search = asked[system]
                     started = time.perf_counter()
                     found = search(number, tag, k)
                     took_ms = (time.perf_counter() - started) * 1000

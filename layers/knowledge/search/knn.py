@@ -11,7 +11,8 @@ for what it does well. Three ways, the cheapest that can be right first:
                  worse when the query is far from all rows that they hold.
 ``exact``        Every matching row is read. Right always, and cheapest for few of them.
 
-What a way returns short of ``top_k`` is not believed, and the next one is taken. docs/adr/0007 has the figures.
+What a way returns short of ``top_k`` is not believed, and the next one is taken. Tags' indexes with few rows to read
+come first. docs/adr/0007 has the figures.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ Step = Literal["index", "tag_indexes", "exact"]
 EXACT_UP_TO_ROWS = 4_000
 """Where reading all matching rows of 384 dimensions costs about what the indexes cost."""
 _MEASURED_DIMENSIONS = 384
+
+TAG_INDEXES_UP_TO_ROWS = 10_000
+"""Up to how many rows that tags' indexes would read these cost no more than the index over all, which may fail."""
 
 REACH = 100
 """How many nearest rows an index is asked for lightly ..."""
@@ -131,9 +135,11 @@ def nearest(
     if expected <= exact_up_to:
         return found("exact", vectors.scan(vectors.groups, top_k))
     indexes = vectors.indexes()
-    has_tag_index = bool(share_out(vectors.groups or (), indexes.by_tag).of_indexes)
+    shares = share_out(vectors.groups or (), indexes.by_tag)
+    has_tag_index = bool(shares.of_indexes)
     reach = reach_for(top_k, expected / max(indexes.rows, expected))
-    if indexes.has_index and reach <= (REACH if has_tag_index else LONG_REACH):
+    is_cheaper_by_tag = has_tag_index and not shares.of_scan and shares.rows_read(top_k) <= TAG_INDEXES_UP_TO_ROWS
+    if indexes.has_index and not is_cheaper_by_tag and reach <= (REACH if has_tag_index else LONG_REACH):
         rows = vectors.search_index(reach, effort_for(reach), top_k)
         if len(rows) == top_k:
             return found("index", rows)
@@ -166,6 +172,11 @@ class Shares:
 
     of_indexes: Mapping[TagIndex, list[Group]]
     of_scan: list[Group]
+
+    def rows_read(self, top_k: int) -> float:
+        """How many rows the indexes read for ``top_k`` of each."""
+        reach = top_k + _RESORTED
+        return sum(index.rows * index.probes(reach) / index.lists for index in self.of_indexes)
 
 
 def share_out(groups: Sequence[Group], by_tag: Mapping[str, TagIndex]) -> Shares:

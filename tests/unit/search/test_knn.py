@@ -87,13 +87,24 @@ def test_a_query_far_from_all_matches_is_scanned_where_the_tag_has_no_index() ->
 
 
 def test_a_query_far_from_all_matches_asks_the_index_of_the_tag() -> None:
-    line = Line(every(1, first=5_000), [("broad",)], by_tag={"broad": TagIndex("broad", 5_000, 50)})
+    line = Line(every(1, first=5_000), [("broad",)], by_tag={"broad": BROAD})
     assert search(line)[1].path == "index_then_tag_indexes"
     assert line.scanned == []
 
 
+def test_an_index_of_a_tag_with_few_rows_to_read_is_asked_first() -> None:
+    line = Line(every(2), [("broad",)], by_tag={"broad": TagIndex("broad", 5_000, 50)})
+    assert search(line)[1].path == "tag_indexes"
+
+
+def test_the_index_over_all_comes_first_where_an_alternative_has_no_index() -> None:
+    tags = [{"broad"} if n % 2 else {"other"} for n in range(10_000)]
+    line = Line(tags, [("broad",), ("other",)], by_tag={"broad": TagIndex("broad", 5_000, 50)})
+    assert search(line)[1].path == "index"
+
+
 def test_an_index_of_a_tag_that_comes_back_short_is_not_believed() -> None:
-    line = Line(every(1, first=5_000), [("broad",)], by_tag={"broad": TagIndex("broad", 5_000, 50)}, blind={"broad"})
+    line = Line(every(1, first=5_000), [("broad",)], by_tag={"broad": BROAD}, blind={"broad"})
     assert search(line)[1].path == "index_then_exact"
 
 
@@ -125,7 +136,7 @@ def test_a_rare_part_of_a_tag_is_not_looked_for_in_its_index() -> None:
 
 def test_where_the_index_of_one_tag_does_not_reach_that_of_another_does() -> None:
     tags = [({"near"} if n < 5_000 else {"far"}) | {"all"} for n in range(10_000)]
-    by_tag = {"all": TagIndex("all", 4_900, 49), "far": TagIndex("far", 5_000, 50)}  # as far as the planner knows
+    by_tag = {"all": TagIndex("all", 19_000, 190), "far": TagIndex("far", 20_000, 200)}  # as far as the planner knows
     line = Line(tags, [("all", "far")], by_tag=by_tag)
     assert search(line)[1].path == "index_then_tag_indexes"
 
@@ -145,7 +156,7 @@ def test_the_reach_grows_with_what_is_wanted_and_with_rarity(top_k: int, share: 
     assert reach_for(top_k, share) == reach
 
 
-def test_the_effort_is_four_times_the_reach_within_pgvectors_limits() -> None:
+def test_the_effort_is_six_times_the_reach_within_pgvectors_limits() -> None:
     assert [effort_for(reach) for reach in (8, 100, LONG_REACH)] == [300, 600, 1000]
 
 
