@@ -36,7 +36,7 @@ NEAR_AND_AUTHENTICATED = 0.1
 """Somebody new, whom the directory does not have yet: Jana beside Jane."""
 
 CLAIMED_BY_ADDRESS = 0.75
-CLAIMED_BY_NAME: dict[Rank, float] = {"executive": 0.6, "director": 0.5, "other": 0.3}
+CLAIMED_BY_NAME: dict[Rank, float] = {"executive": 0.6, "director": 0.45, "other": 0.3}
 """Alone, the name of an executive is enough. That of anybody else is not: people have namesakes."""
 
 CLAIMED_BY_NEAR_NAME: dict[Rank, float] = {"executive": 0.25, "director": 0.2, "other": 0.0}
