@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +12,7 @@ import httpx
 from spot_sdk.batching import BatchLimits
 from spot_sdk.cache import KnowledgeCache
 from spot_sdk.checks import AnalysedEmail, Asker
-from spot_sdk.connection import StoreConnection
+from spot_sdk.connection import API_PATH, StoreConnection
 from spot_sdk.documents import (
     KnowledgeDocument,
     Query,
@@ -24,7 +24,13 @@ from spot_sdk.documents import (
     Version,
 )
 from spot_sdk.retrying import RetryPolicy
-from spot_sdk.settings import api_key_from_environment, knowledge_url_from_environment
+from spot_sdk.settings import (
+    api_key_from_environment,
+    aws_credentials_from_environment,
+    knowledge_url_from_environment,
+    query_url_from_environment,
+)
+from spot_sdk.signing import AwsCredentials, RequestSigner, region_of_function_url
 from spot_sdk.sync import RemovalLimits
 from spot_sdk.sync_run import HttpRunCalls, SyncRun
 from spot_sdk.writing import DocumentWriter, Progress, refuse_failures
@@ -38,6 +44,9 @@ class KnowledgeClient:
     ``url`` is the base of the API, ``http://host/api/v1/knowledge``. ``retrieval_limits`` cap every fetch. Use it in
     ``async with``, or call ``close`` when done; one client serves any number of concurrent calls. ``transport`` takes
     the place of the network, in tests.
+
+    ``query_url`` is where questions go instead, with or without the API's path. The URL of a Lambda function gets them
+    signed with ``aws_credentials``, which are asked for each request: by default those of the environment, if any.
 
     Every method raises KnowledgeError, of the classes in ``spot_sdk.errors``: Unavailable and its kin when the store
     cannot answer now (short failures were waited out already, see ``retry``), InvalidInput and its kin when repeating
@@ -55,15 +64,18 @@ class KnowledgeClient:
         retry: RetryPolicy | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         transport: httpx.AsyncBaseTransport | None = None,
+        query_url: str | None = None,
+        aws_credentials: Callable[[], AwsCredentials | None] = aws_credentials_from_environment,
     ) -> None:
-        connection = StoreConnection(
-            url, api_key, timeout_s=timeout_s, retry=retry or RetryPolicy(), transport=transport
+        connection, queries = _connections(
+            url, query_url, api_key, aws_credentials, timeout_s=timeout_s, retry=retry, transport=transport
         )
-        self._set_up(connection, Asker(retrieval_limits), cache, batch_limits, is_shared=False)
+        self._set_up(connection, queries, Asker(retrieval_limits), cache, batch_limits, is_shared=False)
 
     def _set_up(
         self,
         connection: StoreConnection,
+        queries: StoreConnection,
         asker: Asker,
         cache: KnowledgeCache | None,
         batch_limits: BatchLimits | None,
@@ -71,6 +83,7 @@ class KnowledgeClient:
         is_shared: bool,
     ) -> None:
         self._connection = connection
+        self._queries = queries
         self._is_shared = is_shared
         self._asker = asker
         self._cache = cache
@@ -86,10 +99,10 @@ class KnowledgeClient:
     ) -> Self:
         """A client of the store that SPOT_KNOWLEDGE_URL names, with SPOT_INTERNAL_API_KEY where it is set.
 
-        Raises InvalidInput when there is no such address.
+        Questions go to SPOT_KNOWLEDGE_QUERY_URL where that is set. Raises InvalidInput when there is no address.
         """
         url, key = knowledge_url_from_environment(), api_key_from_environment()
-        return cls(url, key, retrieval_limits, cache=cache, transport=transport)
+        return cls(url, key, retrieval_limits, cache=cache, transport=transport, query_url=query_url_from_environment())
 
     @classmethod
     def for_analysis(
@@ -107,9 +120,9 @@ class KnowledgeClient:
         Raises InvalidInput when there is no address, InvalidRequest when the limits make no sense.
         """
         url, key = knowledge_url_from_environment(), api_key_from_environment()
-        connection = _shared_connection(url, key, transport)
+        connection, queries = _shared_connections(url, query_url_from_environment(), key, transport)
         client = cls.__new__(cls)
-        client._set_up(connection, Asker.of_email(email), cache, None, is_shared=True)
+        client._set_up(connection, queries, Asker.of_email(email), cache, None, is_shared=True)
         return client
 
     async def __aenter__(self) -> Self:
@@ -124,6 +137,7 @@ class KnowledgeClient:
         """Close the connections that are this client's own."""
         if not self._is_shared:
             await self._connection.close()
+            await self._queries.close()
 
     # --- providers write -------------------------------------------------------------------------------------------
 
@@ -208,7 +222,7 @@ class KnowledgeClient:
             return []
         if self._cache is None:
             return (await self._ask(query)).documents
-        key = (self._connection.identity, query.model_dump_json())
+        key = (self._queries.identity, query.model_dump_json())
         generation = self._cache.generation
         documents = self._cache.get(key)
         if documents is None:
@@ -231,9 +245,32 @@ class KnowledgeClient:
     async def _ask(self, query: Query) -> QueryResult:
         wanted = None if query.debug else {"debug"}  # so that an older server takes it
         body = query.model_dump_json(exclude=wanted).encode()  # repeatable: a question changes nothing
-        return await self._connection.call(QueryResult, "POST", "/query", body=body)
+        return await self._queries.call(QueryResult, "POST", "/query", body=body)
+
+
+def _connections(
+    url: str,
+    query_url: str | None,
+    api_key: str | None,
+    credentials: Callable[[], AwsCredentials | None] = aws_credentials_from_environment,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    retry: RetryPolicy | None = None,
+    transport: httpx.AsyncBaseTransport | None,
+) -> tuple[StoreConnection, StoreConnection]:
+    """For everything, and for questions; one and the same without ``query_url``."""
+    connect = partial(StoreConnection, timeout_s=timeout_s, retry=retry or RetryPolicy(), transport=transport)
+    connection = connect(url, api_key)
+    if query_url is None:
+        return connection, connection
+    base = query_url.strip().rstrip("/").removesuffix(API_PATH)
+    region = region_of_function_url(base)
+    signer = None if region is None else RequestSigner(credentials, region)
+    return connection, connect(base + API_PATH, api_key, auth=signer)
 
 
 @lru_cache(maxsize=4)
-def _shared_connection(url: str, api_key: str | None, transport: httpx.AsyncBaseTransport | None) -> StoreConnection:
-    return StoreConnection(url, api_key, timeout_s=DEFAULT_TIMEOUT_S, retry=RetryPolicy(), transport=transport)
+def _shared_connections(
+    url: str, query_url: str | None, api_key: str | None, transport: httpx.AsyncBaseTransport | None
+) -> tuple[StoreConnection, StoreConnection]:
+    return _connections(url, query_url, api_key, transport=transport)

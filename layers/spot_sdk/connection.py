@@ -49,6 +49,7 @@ class StoreConnection:
         timeout_s: float,
         retry: RetryPolicy,
         transport: httpx.AsyncBaseTransport | None,
+        auth: httpx.Auth | None = None,
     ) -> None:
         self.url = _checked_url(url)
         self._headers = {"Accept": "application/json"}
@@ -57,6 +58,7 @@ class StoreConnection:
         self._timeout_s = timeout_s
         self._retry = retry
         self._transport = transport
+        self._auth = auth
         self._http: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -130,7 +132,11 @@ class StoreConnection:
         if self._http is None or self._loop is not loop:
             self._loop = loop
             self._http = httpx.AsyncClient(
-                headers=self._headers, timeout=self._timeout_s, transport=self._transport, follow_redirects=False
+                headers=self._headers,
+                auth=self._auth,
+                timeout=self._timeout_s,
+                transport=self._transport,
+                follow_redirects=False,
             )
         return self._http
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from spot_sdk.errors import InvalidInput
+from spot_sdk.signing import AwsCredentials
 
 URL_VARIABLE = "SPOT_KNOWLEDGE_URL"
+QUERY_URL_VARIABLE = "SPOT_KNOWLEDGE_QUERY_URL"
 KEY_VARIABLE = "SPOT_INTERNAL_API_KEY"
 
 
@@ -23,3 +25,16 @@ def knowledge_url_from_environment() -> str:
 def api_key_from_environment() -> str | None:
     """The platform's key, or None when SPOT_INTERNAL_API_KEY is not set."""
     return os.environ.get(KEY_VARIABLE, "").strip() or None
+
+
+def query_url_from_environment() -> str | None:
+    """The address that questions go to instead, such as a Lambda function's own; None when there is none."""
+    return os.environ.get(QUERY_URL_VARIABLE, "").strip() or None
+
+
+def aws_credentials_from_environment() -> AwsCredentials | None:
+    """The credentials that Lambda and the AWS tools put there, or None. Asked for each request, since they change."""
+    key_id, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if not key_id or not secret:
+        return None
+    return AwsCredentials(key_id, secret, os.environ.get("AWS_SESSION_TOKEN") or None)
