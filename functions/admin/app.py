@@ -25,6 +25,7 @@ from spot_sdk.documents import (
     Version,
 )
 from spot_sdk.knowledge_tags import WELL_KNOWN_TAGS
+from spot_sdk.slow_queries import SlowQueries
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted
 
 app = Resolver()
@@ -51,7 +52,14 @@ def version() -> Version:
 @app.get("/api/v1/knowledge/stats")
 def stats() -> Stats:
     """Document counts, by well-known tag and by source."""
+    wiring.take_census()
     return wiring.documents().stats(WELL_KNOWN_TAGS)
+
+
+@app.get("/debug/slow-queries")
+def slow_queries() -> SlowQueries:
+    """The last fifty queries that took long, newest first: plans and timings, and a hash for the text."""
+    return wiring.slow_queries().latest()
 
 
 @app.get("/api/v1/knowledge/documents")

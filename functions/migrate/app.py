@@ -12,9 +12,15 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import wiring
 from knowledge.custom_resource import CustomResourceRequest, RequestType, answer
+from knowledge.telemetry import of_event
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    with of_event(context.aws_request_id):
+        return _migrate(event)
+
+
+def _migrate(event: dict[str, Any]) -> dict[str, Any]:
     if "RequestType" in event:
         answer(CustomResourceRequest.model_validate(event), deploy)
         return {}

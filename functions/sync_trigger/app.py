@@ -9,13 +9,18 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import wiring
 from knowledge.sync.events import ManualSync, ScheduledSync, parse_event
-from knowledge.telemetry import logger
+from knowledge.telemetry import logger, of_event
 from spot_sdk.errors import StaleRun
 
 MARGIN_S = 15.0  # for recording how it went
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    with of_event(context.aws_request_id):
+        return _sync(event, context)
+
+
+def _sync(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = parse_event(event)
     time_left_s = context.get_remaining_time_in_millis() / 1000 - MARGIN_S
     try:

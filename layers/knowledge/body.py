@@ -52,8 +52,8 @@ def _unpack(body: bytes, content_encoding: str | None) -> bytes:
             if unpacker.unused_data:
                 raise MalformedRequest("something follows the gzip body")
             return unpacked
-        case other:
-            raise MalformedRequest(f"Content-Encoding {other!r} is not understood; send identity or gzip")
+        case _:
+            raise MalformedRequest("this Content-Encoding is not understood; send identity or gzip")
 
 
 def _to_text(body: bytes) -> str:

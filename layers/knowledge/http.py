@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -20,12 +21,13 @@ from aws_lambda_powertools.utilities.data_classes.common import CaseInsensitiveD
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, ValidationError
 
-from knowledge import wiring
+from knowledge import metrics, settings, wiring
 from knowledge.access.roles import Caller, Role
 from knowledge.body import parse_body
+from knowledge.correlation import correlated_as
 from knowledge.deadline import deadline_in
 from knowledge.settings import SettingsError
-from knowledge.telemetry import logger
+from knowledge.telemetry import logger, publishing, record, where_it_broke
 from spot_sdk.documents import MAX_MEMBERS
 from spot_sdk.errors import (
     MAX_PROBLEMS,
@@ -46,7 +48,7 @@ Model = TypeVar("Model", bound=BaseModel)
 KEY_HEADER = "x-internal-api-key"
 MARGIN_S = 1.0  # for saying that time ran out
 CORRELATION_HEADER = "x-correlation-id"
-_CORRELATION_ID = re.compile(r"[\w.:@/+=-]{1,128}")
+_CORRELATION_ID = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")  # without @: an address is nothing for a log
 
 
 class Request(APIGatewayProxyEventV2):
@@ -112,9 +114,17 @@ class Resolver(APIGatewayHttpResolver):
         """The answer to one request, always with its correlation id, and a problem where something is wrong."""
         self._request = request = Request(dict(event))
         logger.set_correlation_id(request.correlation_id)
+        started = time.perf_counter()
+        with publishing(), correlated_as(request.correlation_id):
+            answer = self._answer(event, context)
+            self._tell(answer["statusCode"], started)
+        answer.setdefault("headers", {})[CORRELATION_HEADER] = request.correlation_id
+        return answer
+
+    def _answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         try:
             with deadline_in(context.get_remaining_time_in_millis() / 1000 - MARGIN_S):
-                self._admit(request)
+                self._admit(self._request)
                 self._has_other_model = False
                 answer = super().resolve(event, context)
                 if self._has_other_model and wiring.follow_model():  # nothing was read or written yet
@@ -125,8 +135,13 @@ class Resolver(APIGatewayHttpResolver):
             answer = _as_answer(self._answer_misconfigured(error))
         except Exception as error:  # before or around Powertools' own handlers, such as a secret that cannot be read
             answer = _as_answer(self._answer_broken(error))
-        answer.setdefault("headers", {})[CORRELATION_HEADER] = request.correlation_id
         return answer
+
+    def _tell(self, status: int, started: float) -> None:
+        """Count the request and write its line: the route, for ids stand in paths."""
+        record(metrics.REQUESTS, function=settings.metrics().service, status=f"{status // 100}xx")
+        latency_ms = round((time.perf_counter() - started) * 1000, 1)
+        logger.info("request", route=self._request.route_key, status=status, latency_ms=latency_ms)
 
     def promises(self) -> list[tuple[str, str, str]]:
         """Method, path and promise (the handler's docstring) of every route."""
@@ -141,12 +156,14 @@ class Resolver(APIGatewayHttpResolver):
         self.caller = wiring.keyring().authorize(request.http_method, request.path, request.headers.get(KEY_HEADER))
         content_type = request.headers.get("content-type") or "application/json"
         if request.body and content_type.partition(";")[0].strip().lower() != "application/json":
-            raise MalformedRequest(f"send the body as Content-Type application/json, not {content_type[:80]!r}")
+            raise MalformedRequest("send the body as Content-Type application/json")
 
     def _answer_error(self, error: KnowledgeError) -> Response[str]:
         self._has_other_model = isinstance(error, ModelMismatch)
-        log = logger.warning if error.status < 500 else logger.error
-        log("refused", code=error.code, status=error.status, reason=type(error).__name__)
+        if error.status < 500:
+            logger.warning("refused", code=error.code, status=error.status)
+        elif not isinstance(error, InternalError) or error.__cause__ is not None:  # else it is told already
+            logger.error("failed", code=error.code, status=error.status, broke=where_it_broke(error))
         headers: dict[str, str | list[str]] = {}
         if error.retry_after_s is not None:
             headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
@@ -164,7 +181,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def _answer_broken(self, error: Exception) -> Response[str]:
         """The last resort: the trace goes to the log, and the caller learns only where to look for it."""
-        logger.exception("broken", reason=type(error).__name__)
+        logger.error("broken", reason=type(error).__name__, broke=where_it_broke(error))
         return self._answer_error(InternalError())
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from knowledge.embedding.settings_model import EmbeddingSettings
+from knowledge.metrics import NAMESPACE
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -89,6 +90,23 @@ class CacheSettings(BaseModel):
     keep_answers_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 300.0
 
 
+class MetricsSettings(BaseModel):
+    """The namespace of metrics in CloudWatch, and what the functions are called in logs and in the database."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True)
+
+    namespace: Annotated[str, Field(max_length=255)] = NAMESPACE
+    service: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "knowledge"
+
+
+class SlowQuerySettings(BaseModel):
+    """From how many milliseconds on a query is slow, and kept for operators to look at (0: every query)."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True)
+
+    threshold_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 500.0
+
+
 def database() -> DatabaseSettings:
     settings = _read(
         DatabaseSettings,
@@ -109,6 +127,14 @@ def search() -> SearchSettings:
 
 def cache() -> CacheSettings:
     return _read(CacheSettings, redis_url="REDIS_URL", keep_answers_s="QUERY_CACHE_TTL_S")
+
+
+def metrics() -> MetricsSettings:
+    return _read(MetricsSettings, namespace="POWERTOOLS_METRICS_NAMESPACE", service="POWERTOOLS_SERVICE_NAME")
+
+
+def slow_queries() -> SlowQuerySettings:
+    return _read(SlowQuerySettings, threshold_ms="SLOW_QUERY_MS")
 
 
 def access() -> AccessSettings:

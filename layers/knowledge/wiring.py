@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from knowledge.documents.ingest import Ingestion
     from knowledge.documents.listing import DocumentListing
     from knowledge.documents.retrieval import Retrieval
+    from knowledge.documents.slow_queries import SlowQueryLog
     from knowledge.documents.store import DocumentStore
     from knowledge.documents.sync_run import SourceSync
     from knowledge.documents.words import WordIndex
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from knowledge.sync.provider import ProviderAnswer
     from knowledge.sync.schedules import Change, Schedules
     from knowledge.sync.trigger import ProviderSync
+    from knowledge.text_hash import HashText
 
 
 def embedder() -> Embedder:
@@ -70,9 +73,10 @@ def _embedders() -> tuple[Embedder, Embedder | None]:
 
 def _make_embedder(choice: EmbeddingSettings) -> Embedder:
     from knowledge.embedding.factory import make_embedder
+    from knowledge.embedding.measured import MeasuredEmbedder
 
     try:
-        return make_embedder(choice)
+        return MeasuredEmbedder(make_embedder(choice))
     except ValueError as error:
         raise settings.SettingsError(str(error)) from error
 
@@ -81,7 +85,7 @@ def _make_embedder(choice: EmbeddingSettings) -> Embedder:
 def database() -> Database:
     from knowledge.db.connection import Database
 
-    return Database(database_url)
+    return Database(database_url, application_name=settings.metrics().service)
 
 
 @cache
@@ -116,7 +120,31 @@ def retrieval() -> Retrieval:
         embeddings=_cache(),
         answers=_cache(),
         keep_s=settings.cache().keep_answers_s,
+        hash_text=_hash_text(),
+        slow_queries=slow_queries(),
     )
+
+
+@cache
+def slow_queries() -> SlowQueryLog:
+    from knowledge.documents.slow_queries import SlowQueryLog
+
+    return SlowQueryLog(database(), settings.slow_queries().threshold_ms)
+
+
+def take_census() -> None:
+    """Record as metrics what is there. Raises the store's errors."""
+    from knowledge.documents.census import take_census
+
+    take_census(database())
+
+
+@cache
+def _hash_text() -> HashText:
+    """Made with the internal key, so that a text has one name in all environments; without a key, in this one."""
+    from knowledge.text_hash import text_hasher
+
+    return text_hasher(next(iter(internal_keys()), None) or secrets.token_hex())
 
 
 @cache
@@ -348,6 +376,8 @@ _CONSTRUCTORS = (
     *_OF_THE_MODEL,
     _cache,
     listing,
+    slow_queries,
+    _hash_text,
     words,
     items,
     provider_sync,

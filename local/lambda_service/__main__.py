@@ -15,6 +15,7 @@ from typing import Any
 
 from local.lambda_service.cloudformation import TemplateError
 from local.lambda_service.logs import LogSink
+from local.lambda_service.metrics import MetricsPage
 from local.lambda_service.server import ServerOptions, listen, serve
 from local.lambda_service.service import Limits
 from local.lambda_service.stack_names import StackNames
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             drain_timeout_s=options.drain_timeout,
         )
         on_ready = partial(_say, f"ready {base_url}")
-        asyncio.run(serve(template, server_options, listener, load, LogSink(stream), on_ready))
+        metrics = MetricsPage()
+        sink = LogSink(stream, (metrics.observe,))
+        asyncio.run(serve(template, server_options, listener, load, sink, on_ready, (metrics.route,)))
     return 0
 
 

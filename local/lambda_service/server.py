@@ -80,6 +80,7 @@ async def serve(
     load: Callable[[], Template],
     sink: LogSink,
     on_ready: Callable[[], None],
+    extra_routes: Sequence[BaseRoute] = (),
 ) -> None:
     """Serves until SIGTERM or SIGINT: then no new requests, running ones end within their bound, and the workers go.
 
@@ -93,7 +94,8 @@ async def serve(
     lost_events = LostEventQueue(emulator.send if emulator else None, sink)
     events = AsyncInvoker(service, sink, on_lost=lost_events.put)
     background: list[asyncio.Task[None]] = []
-    server = _Server(make_app(service, events, sink), on_ready, stop_bound_s=options.drain_timeout_s + _GRACE_S)
+    app = make_app(service, events, sink, extra_routes)
+    server = _Server(app, on_ready, stop_bound_s=options.drain_timeout_s + _GRACE_S)
     signals = _Signals()
     stopping = asyncio.create_task(
         _stop_when_told(signals, server, service, events, lost_events, background, options.drain_timeout_s)

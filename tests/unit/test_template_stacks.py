@@ -413,7 +413,7 @@ def test_the_dashboard_shows_what_an_operator_looks_for() -> None:
         "knowledge_embed_cache_hits_total",
         "knowledge_embed_cache_misses_total",
         "knowledge_upserts_total",
-        "knowledge_docs_total",
+        "knowledge_source_docs",
         "knowledge_source_age_seconds",
         "knowledge_sync_runs_total",
         "knowledge_cleanup_deleted_total",

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import Composed
 
-from knowledge import deadline
+from knowledge import correlation, deadline
 from knowledge.db.failures import is_connection_lost, is_repeatable, translate
 from knowledge.db.watchdog import Watchdog
 from spot_sdk.errors import DeadlineExceeded
@@ -27,6 +27,7 @@ _CONNECT_TIMEOUT_S = 5
 _LOCK_TIMEOUT_S = 10.0  # whoever waits longer for others is better told to come back
 _ATTEMPTS = 6
 _BACKOFF_S = 0.02
+_MAX_APPLICATION_NAME = 63  # PostgreSQL cuts off what is beyond
 _ROWS_PER_FETCH = 500
 
 
@@ -51,6 +52,7 @@ class Database:
         """What ``work`` returns, its statements committed as one transaction.
 
         One that is a single statement needs none around it, which spares three round trips (``is_one_statement``).
+        In a transaction the database shows the request's name (``knowledge.correlation``) as application_name.
 
         ``work`` is called again after a deadlock or serialization failure, and once after a connection that turns out
         to be dead, even if that was at the commit. Where doing it twice would do harm, ``repeat_after_loss`` is False:
@@ -106,14 +108,23 @@ class Database:
             connection.transaction(),
             connection.cursor() as transaction,
         ):
+            of_request = self._name_for_request()
             if remaining_s is not None:
-                set_local(
-                    transaction,
-                    statement_timeout=f"{max(1, round(remaining_s * 1000))}ms",
-                    lock_timeout=f"{max(1, round(min(_LOCK_TIMEOUT_S, remaining_s / 2) * 1000))}ms",
-                )
+                of_request |= {
+                    "statement_timeout": f"{max(1, round(remaining_s * 1000))}ms",
+                    "lock_timeout": f"{max(1, round(min(_LOCK_TIMEOUT_S, remaining_s / 2) * 1000))}ms",
+                }
+            if of_request:
+                set_local(transaction, **of_request)
             self._begun = True
             return work(transaction)
+
+    def _name_for_request(self) -> dict[str, str]:
+        """The name under which the database knows this transaction; one that a pooler hands on with it."""
+        correlation_id = correlation.current()
+        if correlation_id is None:
+            return {}
+        return {"application_name": f"{self._application_name} {correlation_id}"[:_MAX_APPLICATION_NAME]}
 
     @contextmanager
     def snapshot(self) -> Generator[Snapshot]:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
+from knowledge import metrics
 from knowledge.documents.store import DocumentStore
+from knowledge.telemetry import record
 
 BATCH = 1_000
 
@@ -33,6 +35,7 @@ class Expiry:
         deleted = batches = 0
         while has_time():
             batch = self._store.delete_expired(BATCH)
+            record(metrics.CLEANUP_DELETED, batch)
             deleted += batch
             batches += 1
             if batch < BATCH:

@@ -225,6 +225,18 @@ def state(database: Database) -> State:
     return database.run(work)
 
 
+def progress(database: Database) -> float | None:
+    """The share of documents that have the next model's vector, from 0 to 1; None while no change is under way."""
+
+    def work(transaction: Transaction) -> float | None:
+        if transaction.execute(_SQL["change"]).fetchone() is None:
+            return None
+        counted = transaction.execute(_SQL["count"]).fetchone() or {"documents": 0, "done": 0}
+        return counted["done"] / counted["documents"] if counted["documents"] else 1.0
+
+    return database.run(work)
+
+
 def abort(database: Database) -> None:
     """Give the change up; before the switch that leaves all as it was. Raises Conflict when none is under way."""
 

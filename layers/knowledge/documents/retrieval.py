@@ -8,23 +8,32 @@ In every answer a higher score stands before a lower one, and ``min_score`` is a
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from knowledge import correlation, metrics
 from knowledge.cache.answers import KeptAnswer
 from knowledge.cache.base import Cache, NoCache
 from knowledge.cache.embeddings import CachingEmbedder
 from knowledge.documents.model_hold import Moment
 from knowledge.documents.search import DocumentSearch
+from knowledge.documents.slow_queries import SlowQueryLog
 from knowledge.search import fusion, mmr
 from knowledge.search.people import PERSON_SCORE, mentions
-from knowledge.telemetry import logger
+from knowledge.telemetry import logger, record
+from knowledge.text_hash import HashText, text_hasher
 from spot_sdk.documents import KnowledgeDocument, LegDebug, Query, QueryDebug, QueryResult
+from spot_sdk.errors import KnowledgeError
+from spot_sdk.slow_queries import SlowQuery
 from spot_sdk.tag_expression import TagExpression, parse
 
 if TYPE_CHECKING:
     from knowledge.embedding.base import Embedder, Vector
+
+CacheUse = Literal["hit", "miss", "off"]
 
 FUSED = 100
 """So many of each leg's best take part in ``hybrid``."""
@@ -41,7 +50,8 @@ class Retrieval:
 
     ``embeddings`` keeps the vectors of questions, ``answers`` whole answers for up to ``keep_s`` seconds (0: never). An
     answer is kept for one state of the documents, so a change is seen by the next query, and no longer than each of its
-    documents lives.
+    documents lives. ``hash_text`` names texts in logs (unless given, in a way of this object's own), and
+    ``slow_queries`` keeps what takes long.
     """
 
     def __init__(
@@ -52,11 +62,15 @@ class Retrieval:
         embeddings: Cache | None = None,
         answers: Cache | None = None,
         keep_s: float = 0.0,
+        hash_text: HashText | None = None,
+        slow_queries: SlowQueryLog | None = None,
     ) -> None:
         self._search = search
         self._embedder = CachingEmbedder(embedder, embeddings or NoCache())
         self._answers = answers or NoCache()
         self._keep_s = keep_s
+        self._hash_text = hash_text or text_hasher(secrets.token_hex())
+        self._slow_queries = slow_queries
 
     def answer(self, query: Query) -> QueryResult:
         """The ``top_k`` best live documents that the tag expression admits and that score at least ``min_score``.
@@ -64,38 +78,85 @@ class Retrieval:
         Raises InvalidTagExpression, EmbedderUnavailable, EmbeddingFailed, ModelMismatch and the store's errors.
         """
         started = time.perf_counter()
-        self._embedder.was_hit = None
-        expression = parse(query.tags)
-        if self._keep_s > 0:
-            moment = self._search.moment()
-            key = self._key(query, moment)
-            found = KeptAnswer.read(self._answers.get(key), moment.now)
-            cache = "hit" if found is not None else "miss"
-            if found is None:
-                found = self._search_for(query, expression)
-                kept = KeptAnswer.of(found, moment.now, self._keep_s)
-                self._answers.put(key, kept.model_dump_json().encode(), kept.lifetime_s(moment.now))
-        else:
-            found, cache = self._search_for(query, expression), "off"
+        self._embedder.forget_last()
+        legs = _Legs(self._search, parse(query.tags), query.text)
+        try:
+            found, cache = self._find(query, legs)
+        except KnowledgeError as error:
+            self._note_if_slow(query, self._debug(query, legs, "off"), started, error=error.code)
+            raise
+        debug = self._debug(query, legs, cache)
+        self._tell(query, debug, started, hits=len(found.documents))
+        return found.model_copy(update={"debug": debug if query.debug else None})
+
+    def _find(self, query: Query, legs: _Legs) -> tuple[QueryResult, CacheUse]:
+        """The answer, kept or found now."""
+        if self._keep_s <= 0:
+            return self._search_for(query, legs), "off"
+        moment = self._search.moment()
+        key = self._key(query, moment)
+        kept = KeptAnswer.read(self._answers.get(key), moment.now)
+        if kept is not None:
+            return kept, "hit"
+        found = self._search_for(query, legs)
+        to_keep = KeptAnswer.of(found, moment.now, self._keep_s)
+        self._answers.put(key, to_keep.model_dump_json().encode(), to_keep.lifetime_s(moment.now))
+        return found, "miss"
+
+    def _debug(self, query: Query, legs: _Legs, cache: CacheUse) -> QueryDebug:
         embedding_cache: Literal["hit", "miss", "unused"] = "unused"
         if self._embedder.was_hit is not None:
             embedding_cache = "hit" if self._embedder.was_hit else "miss"
-        debug = None
-        if query.debug:
-            legs = found.debug.legs if found.debug is not None and cache != "hit" else []
-            debug = QueryDebug(strategy=query.strategy, cache=cache, embedding_cache=embedding_cache, legs=legs)
+        return QueryDebug(strategy=query.strategy, cache=cache, embedding_cache=embedding_cache, legs=legs.debug)
+
+    def _tell(self, query: Query, debug: QueryDebug, started: float, *, hits: int) -> None:
+        """Put an answered query into metrics, logs and, when it was slow, the list of those."""
+        took_s = time.perf_counter() - started
+        was_kept = debug.cache == "hit"
+        record(
+            metrics.QUERY_DURATION,
+            took_s,
+            cache_hit=str(was_kept).lower(),
+            has_tag_filter=str(bool(query.tags)).lower(),
+        )
         logger.info(
             "query",
-            text_hash=hashlib.sha256(query.text.encode()).hexdigest()[:16],
-            tags=query.tags,
+            text_hash=self._hash_text(query.text),
+            tags=query.tags,  # a vocabulary; and only letters, digits and :_- where they could be read
             top_k=query.top_k,
             strategy=query.strategy,
-            found=len(found.documents),
-            cache=cache,
-            embedding_cache=embedding_cache,
-            milliseconds=round((time.perf_counter() - started) * 1000, 1),
+            hits=hits,
+            cache_hit=was_kept,
+            embedding_cache=debug.embedding_cache,
+            plans=[leg.plan for leg in debug.legs],
+            latency_ms=round(took_s * 1000, 1),
         )
-        return found.model_copy(update={"debug": debug})
+        self._note_if_slow(query, debug, started, hits=hits)
+
+    def _note_if_slow(
+        self, query: Query, debug: QueryDebug, started: float, *, hits: int = 0, error: str | None = None
+    ) -> None:
+        took_ms = round((time.perf_counter() - started) * 1000, 1)
+        if self._slow_queries is None or not self._slow_queries.is_slow(took_ms):
+            return
+        self._slow_queries.note(
+            SlowQuery(
+                asked_at=datetime.now(UTC),
+                correlation_id=correlation.current(),
+                text_hash=self._hash_text(query.text),
+                tags=query.tags,
+                strategy=query.strategy,
+                top_k=query.top_k,
+                min_score=query.min_score,
+                hits=hits,
+                milliseconds=took_ms,
+                cache=debug.cache,
+                embedding_cache=debug.embedding_cache,
+                embedding_ms=round(self._embedder.took_s * 1000, 1),
+                legs=debug.legs,
+                error=error,
+            )
+        )
 
     def _key(self, query: Query, moment: Moment) -> str:
         """Whatever an answer depends on."""
@@ -104,8 +165,7 @@ class Retrieval:
         parts = (asked, model.model, model.version, str(model.dimensions), moment.state)
         return f"answer:{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()}"
 
-    def _search_for(self, query: Query, expression: TagExpression | None) -> QueryResult:
-        legs = _Legs(self._search, expression, query.text)
+    def _search_for(self, query: Query, legs: _Legs) -> QueryResult:
         match query.strategy:
             case "people":
                 documents = [d for d in legs.people(query.top_k) if _score(d) >= query.min_score]
@@ -119,8 +179,7 @@ class Retrieval:
             case "hybrid":
                 documents = self._hybrid(legs, query)
                 over_window = self._embedder.over_window(query.text)
-        debug = QueryDebug(strategy=query.strategy, legs=legs.debug)
-        return QueryResult(documents=documents, text_over_window=over_window, debug=debug)
+        return QueryResult(documents=documents, text_over_window=over_window)
 
     def _similar(self, legs: _Legs, query: Query) -> list[KnowledgeDocument]:
         found = legs.nearest(self._embedder.embed(query.text), query.top_k)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from pgvector import Vector as PgVector
 from psycopg import sql
 
+from knowledge import metrics
 from knowledge.db.connection import Database, Transaction, set_local
 from knowledge.db.statements import load_statements
 from knowledge.documents.model_hold import Moment, hold_for_reading
@@ -17,7 +18,7 @@ from knowledge.documents.vector_indexes import VECTOR_INDEX, tag_index_name
 from knowledge.documents.words import ByWords, rank_by_words
 from knowledge.search.knn import Group, Neighbours, TagIndex, VectorIndexes, exact_up_to_rows, nearest
 from knowledge.tags.sql import tag_filter
-from knowledge.telemetry import logger
+from knowledge.telemetry import record
 from spot_sdk.documents import EmbeddingModel, KnowledgeDocument
 from spot_sdk.tag_expression import TagExpression
 
@@ -54,7 +55,9 @@ class DocumentSearch:
             return nearest(bound, top_k, exact_up_to=exact_up_to_rows(self._model.dimensions), order=_best_first)
 
         found = self._database.run(work)
-        logger.info("nearest documents", plan=found.plan.path, expected_rows=found.plan.expected_rows)
+        record(metrics.QUERY_PLANS, plan=found.plan.path)
+        if found.plan.fell_short:
+            record(metrics.SHORT_RESULTS_AVOIDED)
         return found
 
     def people(self, text: str, expression: TagExpression | None, top_k: int) -> list[KnowledgeDocument]:

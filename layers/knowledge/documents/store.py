@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pgvector import Vector as PgVector
 from psycopg import sql
 
+from knowledge import metrics
 from knowledge.db.connection import Database, Transaction
 from knowledge.db.statements import load_statements
 from knowledge.documents.fingerprint import Fingerprinted
 from knowledge.documents.model_hold import hold_for_reading, hold_for_writing
 from knowledge.documents.writer import ANY_WRITER, Writer
 from knowledge.tags.sql import tag_filter
+from knowledge.telemetry import one_of_few, record
 from spot_sdk.documents import SET_BY_QUERIES, EmbeddingModel, KnowledgeDocument, SourceCount, Stats, TagCount
 from spot_sdk.errors import Forbidden, Problem
 from spot_sdk.tag_expression import TagExpression
@@ -122,7 +125,11 @@ class DocumentStore:
             after(transaction, written)
             return written
 
-        return self._database.run(work)
+        written = self._database.run(work)
+        sources = Counter(entry.document.source for entry, _ in ordered if entry.document.id in written)
+        for source, documents in sources.items():
+            record(metrics.UPSERTS, documents, source=one_of_few(source))
+        return written
 
     def _write(
         self,

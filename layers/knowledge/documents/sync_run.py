@@ -38,12 +38,13 @@ class SourceSync:
         """Open a run. Raises SyncRunning while another run of this source is alive."""
         writer.refuse_source(source)
 
-        def work(transaction: Transaction) -> SyncRunStarted:
+        def work(transaction: Transaction) -> tuple[Lease, int]:
             lease = leases.claim(transaction, _PREFIX + source, LEASE)
-            run_id = runs.start(transaction, lease, "client")
-            return SyncRunStarted(run=SyncRunRef(id=run_id, fence=lease.fence), lease_s=int(LEASE.total_seconds()))
+            return lease, runs.start(transaction, lease, "client")
 
-        return self._database.run(work, repeat_after_loss=False)
+        lease, run_id = self._database.run(work, repeat_after_loss=False)
+        leases.tell(lease)
+        return SyncRunStarted(run=SyncRunRef(id=run_id, fence=lease.fence), lease_s=int(LEASE.total_seconds()))
 
     def upsert(
         self, run: SyncRunRef, documents: Sequence[KnowledgeDocument], *, writer: Writer = ANY_WRITER
@@ -82,10 +83,10 @@ class SourceSync:
         Raises StaleRun when the run is over otherwise.
         """
 
-        def work(transaction: Transaction) -> SyncRunRecord:
+        def work(transaction: Transaction) -> tuple[SyncRunRecord, bool]:
             done = _ended(transaction, run, writer)
             if done is not None and done.status in ("succeeded", "partial"):
-                return done
+                return done, False
             record, lease = self._live_run(transaction, run, writer)
             source = _source_of(lease)
             missing = self._store.count_unseen(transaction, run.id, source, record.started_at)
@@ -93,11 +94,12 @@ class SourceSync:
             why_held = limits.why_held(missing.unseen, total=there_before, seen=missing.seen, run_id=run.id)
             leases.release(transaction, lease)
             if why_held:
-                return runs.finish(transaction, run.id, "partial", held=missing.unseen, error=why_held)
+                return runs.finish(transaction, run.id, "partial", held=missing.unseen, error=why_held), True
             removed = self._store.delete_unseen(transaction, run.id, source, record.started_at)
-            return runs.finish(transaction, run.id, "succeeded", removed=removed)
+            return runs.finish(transaction, run.id, "succeeded", removed=removed), True
 
-        return self._database.run(work)
+        record, ends_now = self._database.run(work)
+        return runs.tell(record) if ends_now else record
 
     def confirm(self, run_id: int) -> SyncRunRecord:
         """Carry out the removals that the guard held. Raises NotFound, or Conflict when a later run has begun."""
@@ -112,7 +114,7 @@ class SourceSync:
             removed = self._store.delete_unseen(transaction, run_id, source, record.started_at)
             return runs.finish(transaction, run_id, "succeeded", from_status="partial", removed=removed)
 
-        return self._database.run(work)
+        return runs.tell(self._database.run(work))
 
     def fail(self, run: SyncRunRef, reason: str, *, writer: Writer = ANY_WRITER) -> SyncRunRecord:
         """End a run that could not send everything; nothing is removed. Raises StaleRun when the run is over."""
@@ -122,7 +124,7 @@ class SourceSync:
             leases.release(transaction, lease)
             return runs.finish(transaction, run.id, "failed", error=reason)
 
-        return self._database.run(work)
+        return runs.tell(self._database.run(work))
 
     def latest(self, source: str | None, limit: int) -> list[SyncRunRecord]:
         """The last runs of one source, or of everything, newest first."""

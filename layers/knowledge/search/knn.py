@@ -112,6 +112,11 @@ class Plan:
         """``exact``, ``index``, ``index_then_tag_indexes`` and so on."""
         return "_then_".join(self.steps)
 
+    @property
+    def fell_short(self) -> bool:
+        """True when the index over all rows was asked, and held too few matches among those it gave."""
+        return "index" in self.steps[:-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Neighbours(Generic[Row]):

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from knowledge import metrics
 from knowledge.db.connection import Transaction
 from knowledge.db.statements import load_statements
+from knowledge.telemetry import record
 from spot_sdk.errors import StaleRun, SyncRunning
 
 _SQL = load_statements(Path(__file__).with_name("queries.sql"))
@@ -43,6 +45,12 @@ def claim(transaction: Transaction, name: str, ttl: timedelta, slot: datetime | 
         if state is not None and state["held"]:
             raise SyncRunning(f"{name} is being synced now")
         # It was given back between the two statements: claim again.
+
+
+def tell(claimed: Lease) -> None:
+    """Record as a metric what a claim shows of the holder before, once it is committed."""
+    if claimed.taken_over:
+        record(metrics.LEASE_TAKEOVERS)
 
 
 def renew(transaction: Transaction, lease: Lease, ttl: timedelta) -> None:

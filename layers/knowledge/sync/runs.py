@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from knowledge import metrics
 from knowledge.db.connection import Transaction
 from knowledge.db.statements import load_statements
 from knowledge.sync.leases import Lease
+from knowledge.telemetry import one_of_few, record
 from spot_sdk.errors import NotFound
 from spot_sdk.sync import SyncRunRecord, SyncTrigger
 
@@ -73,6 +75,17 @@ def finish(
     if row is None:
         raise NotFound(f"there is no {from_status} sync run {run_id}")
     return _as_record(row)
+
+
+def tell(ended: SyncRunRecord) -> SyncRunRecord:
+    """Record as metrics how a run ended, once that is committed; returns the record."""
+    name = one_of_few(ended.name)
+    record(metrics.SYNC_RUNS, name=name, status=ended.status)
+    if ended.removed:
+        record(metrics.SYNC_REMOVED, ended.removed, name=name)
+    if ended.held:
+        record(metrics.SYNC_GUARD_STOPS, name=name)
+    return ended
 
 
 def get(transaction: Transaction, run_id: int) -> tuple[SyncRunRecord, Lease]:

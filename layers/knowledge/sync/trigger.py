@@ -59,7 +59,9 @@ class ProviderSync:
             lease = leases.claim(transaction, _PREFIX + provider_id, LEASE, slot)
             return ProviderRun(provider_id, runs.start(transaction, lease, trigger, slot), lease)
 
-        return self._database.run(work, repeat_after_loss=False)
+        run = self._database.run(work, repeat_after_loss=False)
+        leases.tell(run.lease)
+        return run
 
     def run_scheduled(self, provider_id: str, slot: datetime, time_left_s: float) -> SyncRunRecord | None:
         """What a scheduled event asks for; None when the same event was delivered before.
@@ -77,7 +79,7 @@ class ProviderSync:
             def record(transaction: Transaction) -> SyncRunRecord:
                 return runs.get(transaction, runs.record_skip(transaction, name, "schedule", slot, reason))[0]
 
-            return self._database.run(record)
+            return runs.tell(self._database.run(record))
         return self.carry_on(run, time_left_s)
 
     def carry_on(self, run: ProviderRun, time_left_s: float) -> SyncRunRecord:
@@ -135,13 +137,13 @@ class ProviderSync:
     def _finish(
         self, run: ProviderRun, status: runs.FinalStatus, *, error: str = "", answer: ProviderAnswer = _NO_ANSWER
     ) -> SyncRunRecord:
-        def work(transaction: Transaction) -> SyncRunRecord:
+        def work(transaction: Transaction) -> tuple[SyncRunRecord, bool]:
             record, _ = runs.get(transaction, run.run_id)
             if record.status != "running":  # done already, by this work repeated or by whoever took over
-                return record
+                return record, False
             leases.renew(transaction, run.lease, LEASE)
             leases.release(transaction, run.lease)
-            return runs.finish(
+            finished = runs.finish(
                 transaction,
                 run.run_id,
                 status,
@@ -152,8 +154,10 @@ class ProviderSync:
                 removed=answer.removed,
                 held=answer.held,
             )
+            return finished, True
 
-        return self._database.run(work)
+        record, ends_now = self._database.run(work)
+        return runs.tell(record) if ends_now else record
 
 
 class _Heartbeat:
