@@ -69,7 +69,7 @@ def postgres_url(postgres_server: ServerUrls) -> str:
 @pytest.fixture(scope="session")
 def template_database(postgres_url: str) -> Generator[str]:
     """The name of a database that is migrated for the hash model, to be cloned and not written."""
-    with _database(postgres_url, "template1") as url:
+    with temporary_database(postgres_url, "template1") as url:
         migrate(url, HASH_MODEL)
         yield str(conninfo_to_dict(url)["dbname"])
 
@@ -77,19 +77,20 @@ def template_database(postgres_url: str) -> Generator[str]:
 @pytest.fixture
 def database_url(postgres_url: str, template_database: str) -> Generator[str]:
     """The address of a migrated, empty database that only this test uses."""
-    with _database(postgres_url, template_database) as url:
+    with temporary_database(postgres_url, template_database) as url:
         yield url
 
 
 @pytest.fixture
 def bare_database_url(postgres_url: str) -> Generator[str]:
     """The address of a database without any table, for tests of the migrations themselves."""
-    with _database(postgres_url, "template1") as url:
+    with temporary_database(postgres_url, "template1") as url:
         yield url
 
 
 @contextmanager
-def _database(server_url: str, template: str) -> Generator[str]:
+def temporary_database(server_url: str, template: str) -> Generator[str]:
+    """The address of a database made from a template, which is dropped at the end."""
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(server_url, autocommit=True) as server:
         server.execute(

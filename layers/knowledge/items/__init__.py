@@ -12,6 +12,10 @@ What others build on (everything else is this package's own):
     store.ItemStore(transactions)                  .store .get .look .link .promote .working .versions
     fragments.find_item(transaction, id, session)  an item without an access; raises fragments.not_found()
     gate.Gate(transactions)                        .candidates .decide
+    deletion.Deletion(transactions, database)      .erase .flags .keep .tombstones .scrub
+    provenance.Provenance(transactions)            .events .verify
+    compartments.Compartments(transactions)        .list .add
+    grants.Grants(transactions)                    .grant .revoke .list
     layer.KnowledgeLayer.on(database)              all of it, as ``wiring.items()`` has it
 
 Tables are in the schema ``knowledge_layer`` (migration 0010). Vectors: ``item_embeddings`` (item_id, chunk, model,

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from knowledge.db.connection import Database
+from knowledge.items.compartments import Compartments
+from knowledge.items.deletion import Deletion
 from knowledge.items.gate import Gate
+from knowledge.items.grants import Grants
+from knowledge.items.provenance import Provenance
 from knowledge.items.store import ItemStore
 from knowledge.items.transactions import ItemTransactions
 
@@ -18,9 +22,21 @@ class KnowledgeLayer:
     transactions: ItemTransactions
     store: ItemStore
     gate: Gate
+    deletion: Deletion
+    provenance: Provenance
+    compartments: Compartments
+    grants: Grants
 
     @classmethod
     def on(cls, database: Database) -> Self:
         """All of it over one connection."""
         transactions = ItemTransactions(database)
-        return cls(transactions, ItemStore(transactions), Gate(transactions))
+        return cls(
+            transactions,
+            ItemStore(transactions),
+            Gate(transactions),
+            Deletion(transactions, database),
+            Provenance(transactions),
+            Compartments(transactions),
+            Grants(transactions),
+        )

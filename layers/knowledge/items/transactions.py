@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
 import psycopg
 
-from knowledge.db.connection import Database, Transaction
+from knowledge.db.connection import Database, Snapshot, Transaction
 from knowledge.db.statements import load_statements
 from knowledge.items.refusals import refusal
 from knowledge.items.session import Session
@@ -44,6 +45,20 @@ class ItemTransactions:
         """
         return self._run("begin_writing", session, work, role, repeat_after_loss=False)
 
+    @contextmanager
+    def snapshot(self, session: Session) -> Generator[Snapshot]:
+        """Read one moment of the items for as long as that takes, as ``Database.snapshot`` does, under Role.APP."""
+        with self._database.snapshot() as snapshot:
+            try:
+                with snapshot.transaction() as transaction:
+                    transaction.execute(_SQL["begin"], _names(session, Role.APP))
+                yield snapshot
+            except psycopg.Error as error:
+                refused = refusal(error.sqlstate)
+                if refused is None:
+                    raise
+                raise refused from error
+
     def _run(
         self,
         begin: str,
@@ -55,9 +70,7 @@ class ItemTransactions:
     ) -> T:
         def within(transaction: Transaction) -> T:
             try:
-                transaction.execute(
-                    _SQL[begin], {"role": role, "actor": session.identity, "actor_class": session.agent_class}
-                )
+                transaction.execute(_SQL[begin], _names(session, role))
                 return work(transaction)
             except psycopg.Error as error:
                 refused = refusal(error.sqlstate)
@@ -66,3 +79,7 @@ class ItemTransactions:
                 raise refused from error
 
         return self._database.run(within, repeat_after_loss=repeat_after_loss)
+
+
+def _names(session: Session, role: Role) -> dict[str, str]:
+    return {"role": role, "actor": session.identity, "actor_class": session.agent_class}

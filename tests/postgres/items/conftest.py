@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from knowledge.db.connection import Database
 from knowledge.items.layer import KnowledgeLayer
+from knowledge.items.model import ItemDraft
 from knowledge.items.session import AgentClass, Session
 from knowledge.items.store import ItemStore
 from tests.conftest import ServerUrls
@@ -19,13 +23,22 @@ HOME = Session("muse", AgentClass.FLEET, frozenset({"home", "work"}))
 WORK_ONLY = Session("temp", AgentClass.EXTERNAL, frozenset({"work"}))
 
 
-@pytest.fixture
-def layer(database: Database, database_url: str) -> KnowledgeLayer:
+def draft(title: str = "Keys", **fields: Any) -> ItemDraft:
+    """A valid envelope of little content, with these fields instead."""
+    return ItemDraft.parse({"type": "fact", "title": title, "body": {"text": "a body"}, "compartment": "home"} | fields)
+
+
+def layer_on(database: Database) -> KnowledgeLayer:
     """With the compartments home, work and ledger beside the firewalled divorce."""
-    with psycopg.connect(database_url) as connection:
-        connection.execute("SET ROLE knowledge_layer_steward")
-        connection.execute("INSERT INTO knowledge_layer.compartments (id) VALUES ('home'), ('work'), ('ledger')")
-    return KnowledgeLayer.on(database)
+    layer = KnowledgeLayer.on(database)
+    for name in ("home", "work", "ledger"):
+        layer.compartments.add(name, OWNER)
+    return layer
+
+
+@pytest.fixture
+def layer(database: Database) -> KnowledgeLayer:
+    return layer_on(database)
 
 
 @pytest.fixture
@@ -36,6 +49,34 @@ def items(layer: KnowledgeLayer) -> ItemStore:
 @pytest.fixture
 def superuser(database_url: str, postgres_server: ServerUrls) -> Iterator[psycopg.Connection]:
     """The server's superuser in the test's database, each statement committed at once."""
-    name = conninfo_to_dict(database_url)["dbname"]
-    with psycopg.connect(make_conninfo(postgres_server.superuser, dbname=name), autocommit=True) as connection:
+    with psycopg.connect(superuser_url(database_url, postgres_server), autocommit=True) as connection:
         yield connection
+
+
+def superuser_url(database_url: str, server: ServerUrls) -> str:
+    """The same database for the server's superuser."""
+    return make_conninfo(server.superuser, dbname=conninfo_to_dict(database_url)["dbname"])
+
+
+Login = Callable[[str], str]
+
+
+@pytest.fixture
+def login(database_url: str, superuser: psycopg.Connection) -> Iterator[Login]:
+    """Makes a database user that is a member of one role, and gives its address in the test's database."""
+    made: list[sql.Identifier] = []
+
+    def make(role: str) -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        superuser.execute(
+            sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}").format(
+                sql.Identifier(name), sql.Literal(name), sql.Identifier(role)
+            )
+        )
+        made.append(sql.Identifier(name))
+        return make_conninfo(database_url, user=name, password=name)
+
+    yield make
+    for name in made:
+        superuser.execute(sql.SQL("DROP OWNED BY {}").format(name))
+        superuser.execute(sql.SQL("DROP ROLE {}").format(name))

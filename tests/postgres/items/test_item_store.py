@@ -8,15 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from knowledge.items.model import ItemDraft, Link, LinkDraft
+from knowledge.items.model import Link, LinkDraft
 from knowledge.items.session import AgentClass, Session
 from knowledge.items.store import ItemStore
 from spot_sdk.errors import Conflict, FirewallCrossed, Forbidden, InvalidItem, InvalidRequest, NotFound
-from tests.postgres.items.conftest import HOME, OWNER, WORK_ONLY
-
-
-def draft(title: str = "Keys", **fields: Any) -> ItemDraft:
-    return ItemDraft.parse({"type": "fact", "title": title, "body": {"text": "a body"}, "compartment": "home"} | fields)
+from tests.postgres.items.conftest import HOME, OWNER, WORK_ONLY, draft
 
 
 def test_an_item_comes_back_as_it_was_stored(items: ItemStore) -> None:
