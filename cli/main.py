@@ -12,6 +12,7 @@ import typer
 from cli.archive import export, import_
 from cli.bulk_load import app as bulk_load
 from cli.database import dsn, migrate
+from cli.deployed import named_stack
 from cli.doctor import doctor
 from cli.documents import delete
 from cli.exits import ExitCode, describe, exit_code
@@ -46,6 +47,9 @@ app = typer.Typer(
 )
 
 
+_OF_A_STORE = {"query", "ingest", "delete", "stats", "version", "sync", "providers", "runs", "keys", "schedules"}
+
+
 class _Invocation:
     """What the options before the subcommand say."""
 
@@ -56,8 +60,19 @@ class _Invocation:
 def options(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show where in the code an error came from.")] = False,
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            "--stack",
+            metavar="NAME",
+            help="A stack on AWS: its address and key are taken from its outputs, with your AWS credentials.",
+        ),
+    ] = None,
 ) -> None:
     context.obj.debug = debug
+    named_stack.set(stack)
+    if stack is not None and context.invoked_subcommand not in _OF_A_STORE:
+        raise typer.BadParameter(f"--stack is for {', '.join(sorted(_OF_A_STORE))}")
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(ExitCode.REFUSED)

@@ -19,7 +19,8 @@ Url = Annotated[
         envvar="SPOT_KNOWLEDGE_URL",
         metavar="URL",
         help="Base of the Knowledge API, such as http://127.0.0.1:8787/api/v1/knowledge. "
-        "Without it: the local stack that runs. The key is taken from SPOT_INTERNAL_API_KEY, or from that stack.",
+        "Without it: the local stack that runs. The key is taken from SPOT_INTERNAL_API_KEY, or from that stack. "
+        "`knowledge --stack NAME` goes before it.",
     ),
 ]
 

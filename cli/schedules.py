@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.deployed import named_stack, read_stack
 from cli.options import Json
 from cli.output import note, print_json, results
 from cli.store import running_stack
@@ -156,7 +157,12 @@ def _schedules(
     trigger_arn: str | None,
     dead_letter_arn: str | None,
 ) -> Schedules:
-    """The rules of the stack that is named; of the local one when no function is."""
+    """The rules of the stack that is named, or whose function is; else of the local one."""
+    name = named_stack.get()
+    if name is not None:
+        outputs = read_stack(name)
+        destination = Destination(name, outputs.output("SyncTriggerArn"), outputs.output("LostEventsArn"))
+        return Schedules(_client(endpoint_url, region), destination)
     if trigger_arn is not None:
         if prefix is None:
             raise InvalidInput("--prefix is needed with --trigger-arn: the name of the stack")

@@ -1,4 +1,4 @@
-"""How commands find the store: by the address given, else the local stack that runs."""
+"""How commands find the store: by the stack that is named, by the address given, else the local stack that runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from cli.deployed import named_stack, read_stack
 from local.home import Home, StackState
 from local.settings import LocalSettings
 from spot_sdk.client import KnowledgeClient
@@ -17,9 +18,10 @@ T = TypeVar("T")
 
 
 def call(url: str | None, work: Callable[[KnowledgeClient], Awaitable[T]]) -> T:
-    """What ``work`` returns, done with a client of the store at ``url``, or of the local stack.
+    """What ``work`` returns, done with a client of the store at ``url``, or of the local stack; of the one that
+    ``--stack`` names before both.
 
-    Raises Unavailable when there is neither.
+    Raises Unavailable when there is none of them, and what ``read_stack`` raises.
     """
 
     async def session() -> T:
@@ -30,11 +32,15 @@ def call(url: str | None, work: Callable[[KnowledgeClient], Awaitable[T]]) -> T:
 
 
 def open_client(url: str | None) -> KnowledgeClient:
-    """A client of the store at ``url`` with the environment's key, or of the local stack with that stack's own."""
+    """A client of the store at ``url`` with the environment's key, or of a stack with that stack's own."""
     return KnowledgeClient(*_address(url))
 
 
 def _address(url: str | None) -> tuple[str, str | None]:
+    name = named_stack.get()
+    if name is not None:
+        deployed = read_stack(name)
+        return deployed.knowledge_url, deployed.internal_key()
     if url is None:
         home, stack = running_stack(instead="--url")
         return stack.knowledge_url, home.api_key()

@@ -72,7 +72,7 @@ def test_every_kind_of_address_has_botocores_signature(path: str, credentials: A
         same(httpx.Request(method, FUNCTION_URL + path, content=body), credentials)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(
     path=st.text(max_size=40).filter(lambda text: "?" not in text and "#" not in text and text.isprintable()),
     query=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=4),
