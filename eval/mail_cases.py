@@ -125,7 +125,7 @@ class Maker:
                 f"{_plain(person.name).split()[-1]}{self._chance.randrange(100)}",
             )
         )
-        return self._mail(person.name, f"{local}@{self._chance.choice(_FREEMAIL)}", self._hostile)
+        return self._mail(self._claimed(person.name), f"{local}@{self._chance.choice(_FREEMAIL)}", self._hostile)
 
     def _one_letter(self) -> bytes:
         """In the local part, which forges our own domain, or in the name of the domain, which is then the forger's."""
@@ -135,9 +135,9 @@ class Maker:
             address = person.address
             while address in taken:
                 address = f"{self._slip(person.local)}@{person.domain}"
-            return self._mail(person.name, address, self._hostile, passes=False)
+            return self._mail(self._shown(person), address, self._hostile, passes=False)
         stem, _, ending = person.domain.partition(".")
-        return self._mail(person.name, f"{person.local}@{self._slip(stem)}.{ending}", self._hostile)
+        return self._mail(self._shown(person), f"{person.local}@{self._slip(stem)}.{ending}", self._hostile)
 
     def _lookalike_domain(self) -> bytes:
         person = self._somebody()
@@ -165,7 +165,7 @@ class Maker:
         stem = stem.replace(letter, imitation, 1)
         if not stem.isascii():
             stem = f"xn--{stem.encode('punycode').decode()}"
-        return self._mail(person.name, f"{person.local}@{stem}.{ending}", self._hostile)
+        return self._mail(self._shown(person), f"{person.local}@{stem}.{ending}", self._hostile)
 
     def _reply_to_elsewhere(self) -> bytes:
         person = self._somebody()
@@ -232,6 +232,27 @@ class Maker:
     def _somebody(self) -> Person:
         return self._chance.choice(self._people)
 
+    def _claimed(self, name: str) -> str:
+        """A name as forgers write it who want it to be read as that person's."""
+        given, _, family = name.rpartition(" ")
+        return self._chance.choice(
+            (
+                name,
+                name,
+                name.upper(),
+                f"{family}, {given}",
+                f"{name} (mobile)",
+                f"{name} | Executive Office",
+                f"CEO {name}",
+                f"{given} J. {family}",
+                _with_homoglyph(name),
+            )
+        )
+
+    def _shown(self, person: Person) -> str:
+        """The display name of somebody who relies on the address."""
+        return self._chance.choice((person.name, person.name, ""))
+
     def _strange_address(self, name: str) -> str:
         local = _plain(name).replace(" ", ".") or f"info{self._chance.randrange(100)}"
         return f"{local}@{self._chance.choice((*_FIRMS, *_FREEMAIL))}"
@@ -294,6 +315,11 @@ def people_of(documents: Sequence[KnowledgeDocument]) -> Iterator[Person]:
         name, address = document.metadata.get("name"), document.metadata.get("email")
         if "employee" in document.tags and isinstance(name, str) and isinstance(address, str) and " " in name:
             yield Person(name, address, "executive" in document.tags)
+
+
+def _with_homoglyph(name: str) -> str:
+    letter, imitation = next((pair for pair in _HOMOGLYPHS if pair[0] in name), ("", ""))
+    return name.replace(letter, imitation, 1) if letter else name
 
 
 def _plain(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Protocol
 from examples.analyzers.rules.domains import domain_of
 from examples.analyzers.rules.requests import Asked
 from examples.analyzers.rules.view import MailView
+from spot_sdk.checks import storable
 from spot_sdk.documents import KnowledgeDocument
 from spot_sdk.knowledge_tags import KnowledgeTag
 
@@ -26,6 +27,7 @@ OWN_DOMAIN_SHARE = 0.2
 _STAFF_QUESTION = "Which employees are there, and what are their e-mail addresses?"
 _STAFF_SAMPLE = 20
 _MAX_PARTIES = 5
+_MAX_PARTY_LENGTH = 500
 _REPORTS = {KnowledgeTag.INCIDENT_REPORT, KnowledgeTag.THREAT_REPORT}
 
 
@@ -69,7 +71,7 @@ async def look_up(store: Store, mail: MailView, asked: Iterable[Asked], freemail
     replies = [address for address in mail.reply_to if address != mail.address]
     sender, claimed, recipients, staff, answered, *policies = await asyncio.gather(
         _people(store, None, [mail.address], 8),
-        _people(store, KnowledgeTag.EMPLOYEE, [mail.name], 5),
+        _people(store, KnowledgeTag.EMPLOYEE, mail.names, 5),
         _people(store, KnowledgeTag.EMPLOYEE, mail.recipients[:_MAX_PARTIES], _MAX_PARTIES),
         store.fetch(KnowledgeTag.EMPLOYEE, _STAFF_QUESTION, _STAFF_SAMPLE),
         _people(store, None, replies[:_MAX_PARTIES], 8),
@@ -86,8 +88,9 @@ async def look_up(store: Store, mail: MailView, asked: Iterable[Asked], freemail
 
 
 async def _people(store: Store, tags: str | None, parties: Sequence[str], top_k: int) -> list[KnowledgeDocument]:
-    text = ", ".join(party for party in parties if party.strip())
-    return await store.fetch(tags, text, top_k, strategy="people") if text else []
+    """Whoever wrote the mail must not be able to make a question that the store refuses."""
+    text = storable("; ".join(party[:_MAX_PARTY_LENGTH] for party in parties if party.strip()))
+    return await store.fetch(tags, text, top_k, strategy="people") if text.strip() else []
 
 
 def exactly(documents: Iterable[KnowledgeDocument]) -> Iterator[KnowledgeDocument]:
