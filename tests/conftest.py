@@ -37,31 +37,32 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class ServerUrls(NamedTuple):
-    """The addresses of one server: for a role that may create databases and roles, and for its superuser."""
+class Server(NamedTuple):
+    """A server's addresses, for a role that may create databases and roles and for its superuser, and its log."""
 
     ordinary: str
     superuser: str
+    log_path: Path | None
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServerUrls]:
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     """A server for tests: TEST_DATABASE_URL where it is set, else one of our own that forgets on power loss.
 
     Its superuser is at TEST_SUPERUSER_URL, or the role of TEST_DATABASE_URL is one itself.
     """
     external = os.environ.get("TEST_DATABASE_URL")
     if external:
-        yield ServerUrls(external, os.environ.get("TEST_SUPERUSER_URL", external))
+        yield Server(external, os.environ.get("TEST_SUPERUSER_URL", external), None)
         return
     folder: Path = tmp_path_factory.mktemp("postgres")
     with EmbeddedPostgres(folder / "data", durable=False) as server:
-        yield ServerUrls(server.dsn, server.superuser_dsn)
+        yield Server(server.dsn, server.superuser_dsn, server.log_path)
     shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
-def postgres_url(postgres_server: ServerUrls) -> str:
+def postgres_url(postgres_server: Server) -> str:
     """The server's address for a role that may create databases and roles, and is no superuser."""
     return postgres_server.ordinary
 

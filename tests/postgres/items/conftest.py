@@ -16,7 +16,7 @@ from knowledge.items.layer import KnowledgeLayer
 from knowledge.items.model import ItemDraft
 from knowledge.items.session import AgentClass, Session
 from knowledge.items.store import ItemStore
-from tests.conftest import ServerUrls
+from tests.conftest import Server
 
 OWNER = Session("justine", AgentClass.OWNER)
 HOME = Session("muse", AgentClass.FLEET, frozenset({"home", "work"}))
@@ -47,13 +47,13 @@ def items(layer: KnowledgeLayer) -> ItemStore:
 
 
 @pytest.fixture
-def superuser(database_url: str, postgres_server: ServerUrls) -> Iterator[psycopg.Connection]:
+def superuser(database_url: str, postgres_server: Server) -> Iterator[psycopg.Connection]:
     """The server's superuser in the test's database, each statement committed at once."""
     with psycopg.connect(superuser_url(database_url, postgres_server), autocommit=True) as connection:
         yield connection
 
 
-def superuser_url(database_url: str, server: ServerUrls) -> str:
+def superuser_url(database_url: str, server: Server) -> str:
     """The same database for the server's superuser."""
     return make_conninfo(server.superuser, dbname=conninfo_to_dict(database_url)["dbname"])
 

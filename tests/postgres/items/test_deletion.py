@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,6 +14,7 @@ from knowledge.items.layer import KnowledgeLayer
 from knowledge.items.model import Item
 from knowledge.items.session import AgentClass, Session
 from spot_sdk.errors import Conflict, FirewallCrossed, NotFound
+from tests.conftest import Server
 from tests.postgres.items.conftest import HOME, OWNER, WORK_ONLY, draft
 
 SENTINEL = "quixotryx"
@@ -224,12 +224,10 @@ def test_a_deleted_text_is_in_no_table_and_no_statistic(buried: str, superuser: 
     assert tables_with_sentinel(superuser) == set()
 
 
-def test_the_servers_log_tells_of_refusals_and_not_of_content(buried: str, superuser: psycopg.Connection) -> None:
-    row = superuser.execute("SHOW data_directory").fetchone() or ("",)
-    log = Path(row[0]).parent / "logs" / "postgres.log"
-    if not log.exists():
-        pytest.skip("the log of TEST_DATABASE_URL's server is its own affair")
-    text = log.read_text(encoding="utf-8", errors="replace")
+def test_the_servers_log_tells_of_refusals_and_not_of_content(buried: str, postgres_server: Server) -> None:
+    if postgres_server.log_path is None:
+        pytest.skip("the log of TEST_DATABASE_URL's server cannot be read")
+    text = postgres_server.log_path.read_text(encoding="utf-8", errors="replace")
     assert "only the gate leads to long-term" in text
     assert SENTINEL not in text
 

@@ -18,7 +18,7 @@ from knowledge.items.provenance import Provenance
 from knowledge.items.session import Session
 from knowledge.items.transactions import ItemTransactions
 from spot_sdk.errors import Forbidden
-from tests.conftest import ServerUrls, temporary_database
+from tests.conftest import Server, temporary_database
 from tests.postgres.items.conftest import HOME, OWNER, draft, layer_on, superuser_url
 
 
@@ -79,7 +79,7 @@ class Tamperer:
 
 @pytest.fixture(scope="module")
 def filled(
-    postgres_server: ServerUrls, template_database: str
+    postgres_server: Server, template_database: str
 ) -> Generator[tuple[KnowledgeLayer, psycopg.Connection[DictRow]]]:
     """A layer with the history that ``fill`` says, for tests that leave it so, and its superuser."""
     with temporary_database(postgres_server.ordinary, template_database) as url:
