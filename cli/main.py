@@ -22,6 +22,7 @@ from cli.output import note
 from cli.query import query
 from cli.reembed import reembed
 from cli.schedules import app as schedules
+from cli.slow_queries import slow_queries
 from cli.stack import demo, up
 from cli.stats import stats
 from cli.sync import providers, sync
@@ -85,6 +86,7 @@ for command in (migrate, doctor, reembed, dsn, version):
     app.command()(command)
 for command in (sync, providers):
     app.command()(command)
+app.command("slow-queries")(slow_queries)
 for name, group in (
     ("runs", runs),
     ("schedules", schedules),

@@ -16,6 +16,7 @@ from spot_sdk.connection import StoreConnection
 from spot_sdk.documents import DocumentPage, ExpireResult, KnowledgeDocument, ListDocuments
 from spot_sdk.errors import InvalidRequest, NotFound
 from spot_sdk.retrying import RetryPolicy
+from spot_sdk.slow_queries import SlowQueries
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
 
 _KEYS_PATH = "/api/v1/keys"
@@ -89,6 +90,10 @@ class OperatorClient:
         """Let no query find these documents until their provider offers them again; returns how many were live."""
         body = json.dumps({"ids": list(ids)}).encode()
         return (await self._connection.call(ExpireResult, "POST", "/expire", body=body)).expired
+
+    async def slow_queries(self) -> SlowQueries:
+        """The last fifty queries that took long, newest first."""
+        return await self._connection.call(SlowQueries, "GET", "/debug/slow-queries", above_api=True)
 
     async def keys(self) -> list[KeyRecord]:
         """The keys that were issued, without the keys themselves."""
