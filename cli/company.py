@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from local.processes import Child
 from local.settings import child_environment
@@ -17,6 +18,9 @@ from spot_sdk.access import IssueKey
 from spot_sdk.errors import DeadlineExceeded, SyncRunning, Unavailable
 from spot_sdk.operators import OperatorClient
 from spot_sdk.sync import SyncRunRecord
+
+MAILS = Path(__file__).parents[1] / "examples" / "company" / "mails"
+"""Mails to the example company, genuine and forged."""
 
 PROVIDERS = {"employee-dir": "provider-employee-dir", "wiki": "provider-wiki"}
 """What spot.yaml calls each provider, and the source that it writes."""

@@ -27,6 +27,10 @@ class ExitCode(IntEnum):
     REFUSED = 2
     """The command line or its input is not right; repeating it cannot help."""
     UNREACHABLE = 3
+    PHISHING = 10
+    """``knowledge analyze`` alone gives this and the two that follow."""
+    SUSPICIOUS = 11
+    NO_VERDICT = 12
     INTERRUPTED = 130
     """128 + SIGINT, as shells say it."""
 

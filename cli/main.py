@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cli.analyze import analyze
 from cli.archive import export, import_
 from cli.bulk_load import app as bulk_load
 from cli.database import dsn, migrate
@@ -34,7 +35,7 @@ from spot_sdk.errors import KnowledgeError
 
 _EXIT_CODES = """
 Exit codes: 0 done; 1 failed; 2 the command line or its input is not right; 3 nobody answers (start a stack, or try
-again later); 130 interrupted.
+again later); 130 interrupted. `knowledge analyze` tells the verdict: 10 phishing, 11 suspicious, 12 none.
 """
 
 app = typer.Typer(
@@ -79,7 +80,7 @@ def options(
         raise typer.Exit(ExitCode.REFUSED)
 
 
-for command in (up, demo, query, ingest, delete, stats, export):
+for command in (up, demo, query, analyze, ingest, delete, stats, export):
     app.command()(command)
 app.command("import")(import_)
 for command in (migrate, doctor, reembed, dsn, version):

@@ -15,7 +15,8 @@ from typing import Annotated
 
 import typer
 
-from cli.company import Company
+from cli.analyze import judge_file, print_verdict
+from cli.company import MAILS, Company
 from cli.exits import describe
 from cli.output import note, results
 from cli.query import print_answer
@@ -29,6 +30,8 @@ QUESTION = "Who may approve a payment to a new bank account?"
 TAGS = "policy+finance"
 NEXT_QUESTION = "Is a message of the CEO that asks for gift cards genuine?"
 NEXT_TAGS = "policy|incident_report"
+FORGED_MAIL = MAILS / "06-executive-freemail.eml"
+NEXT_MAIL = MAILS / "12-vendor-bank-change.eml"
 TOP_K = 3
 
 
@@ -122,7 +125,16 @@ def _introduce(company: Company, stack: RunningStack, report: Report) -> bool:
     results.print()
     print_answer(documents)
     results.print()
+    _show_a_verdict(stack)
     return is_of_yesterday
+
+
+def _show_a_verdict(stack: RunningStack) -> None:
+    """Have the rules judge a mail in the CEO's name, by what the store has just been told."""
+    email, result = asyncio.run(judge_file(FORGED_MAIL, stack.knowledge_url, stack.api_key))
+    results.print("Is this mail what it says it is?", style="bold")
+    results.print()
+    print_verdict(email, result)
 
 
 async def _ask_first_question(stack: RunningStack) -> list[KnowledgeDocument]:
@@ -138,6 +150,7 @@ def _tell_where_things_are(stack: RunningStack) -> None:
         "database": _command("dsn"),
         "logs": str(stack.home.log_path("*").parent),
         "ask": _command("query", NEXT_QUESTION, "--tags", NEXT_TAGS),
+        "judge": _command("analyze", _from_here(NEXT_MAIL)),
     }.items():
         results.print(f"{name:10}{place}", soft_wrap=True)
 
@@ -145,10 +158,11 @@ def _tell_where_things_are(stack: RunningStack) -> None:
 def _command(*arguments: str) -> str:
     """The command line that does this here: the command as a shell finds it, and for this stack's home."""
     program = sys.argv[0]
-    if shutil.which("knowledge") == program:
-        program = "knowledge"
-    elif Path(program).is_relative_to(Path.cwd()):
-        program = os.path.relpath(program)
+    program = "knowledge" if shutil.which("knowledge") == program else _from_here(Path(program))
     settings = LocalSettings.from_environment()
     home = [] if settings.home == LocalSettings().home else [f"KNOWLEDGE_HOME={shlex.quote(str(settings.home))}"]
     return " ".join([*home, program, *map(shlex.quote, arguments)])
+
+
+def _from_here(path: Path) -> str:
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

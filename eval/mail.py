@@ -5,7 +5,7 @@
     python -m eval.mail --split development --show 5      # while rules are made: never report these
 
 Mails are made by rule (``eval/mail_cases.py``), each class as many. ``recall`` is the share of impersonations that are
-labelled phishing, ``false_alarm`` the share of other mails that are, ``precision`` what it is of a class beside all other
+labelled phishing, ``false_alarm`` the share of other mails that are, ``precision`` that of a class beside all the other
 mails. Results go to ``eval/results/mail.json``, next to those of collections that were not asked for. Exits with 1 when
 a figure is on the wrong side of its floor (``eval/mail_floors.json``).
 """

@@ -25,6 +25,7 @@ UNDECIDED = 0.5
 """The confidence of a verdict that is neither phishing nor clean."""
 
 _MAX_SENDER_LENGTH = 500
+_MAX_QUESTION_LENGTH = 8_000
 _SCHEMA: dict[str, Any] = Answer.model_json_schema()
 
 
@@ -66,8 +67,8 @@ class LlmAnalyzer:
         senders = storable("; ".join(map(str, (*headers.from_, *headers.reply_to))))[:_MAX_SENDER_LENGTH]
         employees, policies, pages = await asyncio.gather(
             _employees(store, senders),
-            store.fetch(KnowledgeTag.POLICY, top_k=POLICIES),
-            store.fetch(KnowledgeTag.WIKI_PAGE, top_k=PAGES),
+            _about(store, KnowledgeTag.POLICY, email, POLICIES),
+            _about(store, KnowledgeTag.WIKI_PAGE, email, PAGES),
         )
         return build_prompt(
             _told(email), email.body_text, {"employees": employees, "policies": policies, "pages": pages}
@@ -78,6 +79,11 @@ async def _employees(store: Store, senders: str) -> list[KnowledgeDocument]:
     if not senders.strip():
         return []
     return await store.fetch(KnowledgeTag.EMPLOYEE, senders, EMPLOYEES, strategy="people")
+
+
+async def _about(store: Store, tag: str, email: Email, top_k: int) -> list[KnowledgeDocument]:
+    text = storable(f"{email.subject}\n{email.body_text}"[:_MAX_QUESTION_LENGTH])
+    return await store.fetch(tag, text, top_k) if text.strip() else []
 
 
 def _told(email: Email) -> str:
