@@ -152,6 +152,8 @@ def _start(
         "SPOT_INTERNAL_API_KEY": api_key,
         "SYNC_CALL_KEY": sync_key,
         "SPOT_CONFIG_PATH": str(home.spot_path),
+        "CONSOLE_API_URL": f"http://{HOST}:{settings.port}/api/v1/knowledge",
+        "CONSOLE_SERIES_URL": f"http://{HOST}:{settings.port}",
     }
     write_spot_file(home.spot_path, {})
     write_private(home.functions_path, json.dumps({"Parameters": variables}, indent=2) + "\n")

@@ -107,6 +107,16 @@ class SlowQuerySettings(BaseModel):
     threshold_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 500.0
 
 
+class ConsoleSettings(BaseModel):
+    """Whom the console asks: the Knowledge API (None: where its own requests come in), an analyzer, local metrics."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True)
+
+    api_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    analyzer_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    series_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+
+
 def database() -> DatabaseSettings:
     settings = _read(
         DatabaseSettings,
@@ -190,6 +200,15 @@ def next_embedding(
     if not given["EMBEDDING_BACKEND"]:  # another model of the same backend
         given["EMBEDDING_BACKEND"] = variables.get("EMBEDDING_BACKEND")
     return embedding(variables | {name: value or "" for name, value in given.items()})
+
+
+def console() -> ConsoleSettings:
+    return _read(
+        ConsoleSettings,
+        api_url="CONSOLE_API_URL",
+        analyzer_url="CONSOLE_ANALYZER_URL",
+        series_url="CONSOLE_SERIES_URL",
+    )
 
 
 def sync() -> SyncSettings:

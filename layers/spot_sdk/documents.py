@@ -229,10 +229,13 @@ class Query(BaseModel):
     debug: bool = False
 
 
+Leg = Literal["dense", "lexical", "people"]
+
+
 class LegDebug(BaseModel):
     """How one leg of a search went: its plan, the matching rows that the planner expected, and what it found."""
 
-    leg: Literal["dense", "lexical", "people"]
+    leg: Leg
     plan: str
     expected_rows: int | None = None
     found: int
@@ -242,13 +245,15 @@ class LegDebug(BaseModel):
 class QueryDebug(BaseModel):
     """How a question was answered; for people who tune or doubt it, not for programs to branch on.
 
-    An answer from the cache (``hit``) went no legs. ``embedding_cache`` tells of the question's vector.
+    An answer from the cache (``hit``) went no legs. ``embedding_cache`` tells of the question's vector, ``found_by``
+    which legs found each document, by its id.
     """
 
     strategy: Strategy
     cache: Literal["hit", "miss", "off"] = "off"
     embedding_cache: Literal["hit", "miss", "unused"] = "unused"
     legs: list[LegDebug] = []
+    found_by: dict[str, list[Leg]] = {}
 
 
 class QueryResult(BaseModel):

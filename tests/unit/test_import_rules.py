@@ -18,6 +18,7 @@ PACKAGES = (
     "functions",
     "local",
     "cli",
+    "console",
     "examples/providers",
     "examples/analyzers",
 )
@@ -58,6 +59,8 @@ OFFENCES = [
     ("local", "import cli.exits", "nothing imports a leaf"),
     ("knowledge", "import local.settings", "nothing imports a leaf"),
     ("local", "import examples.providers.service", "nothing imports a leaf"),
+    ("console", "import knowledge.settings", "the console knows the SDK only"),
+    ("local", "import console.session", "nothing but its function imports the console"),
     ("examples.providers", "import knowledge.settings", "example providers know the SDK only, as anybody's do"),
     ("local", "import examples.analyzers.settings", "nothing imports a leaf"),
     ("examples.analyzers", "import knowledge.settings", "example analyzers know the SDK only, as anybody's do"),

@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-LOCKS = ("run", "dev", "layer", "sam", "bench")
-OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "examples", "tests", "bench", "eval"}
+LOCKS = ("run", "dev", "layer", "sam", "scan", "bench")
+OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "console", "examples", "tests", "bench", "eval"}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
@@ -55,6 +55,7 @@ def test_every_line_of_a_lock_is_pinned_and_hashed(name: str) -> None:
         ("run", [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["workspace"]]),
         ("dev", PROJECT["dependency-groups"]["dev"]),
         ("sam", PROJECT["dependency-groups"]["sam"]),
+        ("scan", PROJECT["dependency-groups"]["scan"]),
         ("bench", PROJECT["dependency-groups"]["bench"]),
         ("layer", re.findall(r"^[a-z].*", (CHECKOUT / "layers" / "requirements.in").read_text(), re.MULTILINE)),
     ],
@@ -117,7 +118,7 @@ def test_the_sdk_needs_pydantic_and_httpx_and_for_front_matter_yaml() -> None:
 def test_running_imports_nothing_that_the_run_lock_lacks() -> None:
     """Tests run in the larger environment, so a package that only tests install would go unnoticed otherwise."""
     pins = locked("run")
-    used = list(third_party("layers", "functions", "local", "cli", "examples"))
+    used = list(third_party("layers", "functions", "local", "cli", "console", "examples"))
     assert ("layers/knowledge/db/migrate.py", "psycopg") in used
     assert not [(file, distribution) for file, distribution in used if distribution not in pins]
 

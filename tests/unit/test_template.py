@@ -65,12 +65,26 @@ def handled_routes(function: dict[str, Any]) -> set[str]:
     }
 
 
-WITH_ROUTES = [name for name, function in FUNCTIONS.items() if routes(function)]
+WITH_ROUTES = [name for name, function in FUNCTIONS.items() if routes(function) and name != "ConsoleFunction"]
 
 
 @pytest.mark.parametrize("name", WITH_ROUTES)
 def test_the_template_routes_exactly_what_the_handler_answers(name: str) -> None:
     assert routes(FUNCTIONS[name]) == handled_routes(FUNCTIONS[name])
+
+
+def test_the_template_lets_in_whatever_the_console_has_pages_for() -> None:
+    from console.app import PAGES, SIGN_IN
+
+    let_in = [re.compile(route.replace("{}", ".+")) for route in routes(FUNCTIONS["ConsoleFunction"])]
+    asked = [*PAGES, ("GET", SIGN_IN), ("POST", SIGN_IN), ("POST", "/console/sign-out"), ("GET", "/console/static/x")]
+    assert [each for each in asked if not any(route.fullmatch(" ".join(each)) for route in let_in)] == []
+
+
+def test_the_console_has_no_business_in_the_database() -> None:
+    console = FUNCTIONS["ConsoleFunction"]
+    assert console["VpcConfig"] == {"Ref": "AWS::NoValue"}  # from a network without a way out it could not ask the API
+    assert "Database" not in str(console["Policies"])
 
 
 def test_every_folder_under_functions_is_one_function_of_the_template() -> None:
@@ -120,8 +134,9 @@ def test_a_deploy_migrates_before_functions_change() -> None:
     assert int(migration["Properties"]["ServiceTimeout"]) > FUNCTIONS["MigrateFunction"]["Timeout"]
     assert migration["Properties"]["Release"] == {"Ref": "MigrateFunction.Version"}  # so that each release updates it
     waiting = {name for name in FUNCTIONS if RESOURCES[name].get("DependsOn") == "Migration"}
-    # The two that Migration itself needs: MigrateFunction, and SyncTriggerFunction, which its schedules fire.
-    assert set(FUNCTIONS) - waiting == {"MigrateFunction", "SyncTriggerFunction"}
+    # The two that Migration itself needs: MigrateFunction, and SyncTriggerFunction, which its schedules fire; and the
+    # console, which never sees the database.
+    assert set(FUNCTIONS) - waiting == {"MigrateFunction", "SyncTriggerFunction", "ConsoleFunction"}
 
 
 def test_functions_run_on_a_supported_runtime_and_are_taken_as_they_are() -> None:
@@ -220,6 +235,7 @@ ALLOWED: dict[str, set[str]] = {
     "MigrateFunction": {"use events", "use sqs"},
     "SyncTriggerFunction": set(),
     "TtlCleanupFunction": set(),
+    "ConsoleFunction": set(),
 }
 
 

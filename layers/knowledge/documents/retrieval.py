@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +25,7 @@ from knowledge.search import fusion, mmr
 from knowledge.search.people import PERSON_SCORE, mentions
 from knowledge.telemetry import logger, record
 from knowledge.text_hash import HashText, text_hasher
-from spot_sdk.documents import KnowledgeDocument, LegDebug, Query, QueryDebug, QueryResult
+from spot_sdk.documents import KnowledgeDocument, Leg, LegDebug, Query, QueryDebug, QueryResult
 from spot_sdk.errors import KnowledgeError
 from spot_sdk.slow_queries import SlowQuery
 from spot_sdk.tag_expression import TagExpression, parse
@@ -87,7 +87,9 @@ class Retrieval:
             raise
         debug = self._debug(query, legs, cache)
         self._tell(query, debug, started, hits=len(found.documents))
-        return found.model_copy(update={"debug": debug if query.debug else None})
+        if not query.debug:
+            return found.model_copy(update={"debug": None})
+        return found.model_copy(update={"debug": debug.model_copy(update={"found_by": legs.found_by(found.documents)})})
 
     def _find(self, query: Query, legs: _Legs) -> tuple[QueryResult, CacheUse]:
         """The answer, kept or found now."""
@@ -231,11 +233,18 @@ class _Legs:
         self._expression = expression
         self.text = text
         self.debug: list[LegDebug] = []
+        self._found: list[tuple[Leg, Collection[str]]] = []
+
+    def found_by(self, documents: Iterable[KnowledgeDocument]) -> dict[str, list[Leg]]:
+        """The legs that found each of these documents; nothing where no leg was gone."""
+        if not self._found:
+            return {}
+        return {each.id: [leg for leg, ids in self._found if each.id in ids] for each in documents}
 
     def nearest(self, vector: Vector, limit: int) -> list[KnowledgeDocument]:
         started = time.perf_counter()
         found = self._search.nearest(vector, self._expression, limit)
-        self._note("dense", found.plan.path, found.plan.expected_rows, found.rows, started)
+        self._note("dense", found.plan.path, found.plan.expected_rows, {row.id for row in found.rows}, started)
         return found.rows
 
     def by_words(self, limit: int, also: Mapping[str, object]) -> dict[str, float]:
@@ -247,18 +256,19 @@ class _Legs:
     def people(self, limit: int) -> list[KnowledgeDocument]:
         started = time.perf_counter()
         found = self._search.people(self.text, self._expression, limit)
-        self._note("people", "exact_lookalike_near", None, found, started)
+        self._note("people", "exact_lookalike_near", None, {document.id for document in found}, started)
         return found
 
     def _note(
         self,
-        leg: Literal["dense", "lexical", "people"],
+        leg: Leg,
         plan: str,
         expected_rows: int | None,
-        found: Sequence[object] | Mapping[str, object],
+        found: Collection[str],
         started: float,
     ) -> None:
         took_ms = round((time.perf_counter() - started) * 1000, 3)
+        self._found.append((leg, found))
         self.debug.append(
             LegDebug(leg=leg, plan=plan, expected_rows=expected_rows, found=len(found), milliseconds=took_ms)
         )
