@@ -49,7 +49,19 @@ app = typer.Typer(
 )
 
 
-_OF_A_STORE = {"query", "ingest", "delete", "stats", "version", "sync", "providers", "runs", "keys", "schedules"}
+_OF_A_STORE = {
+    "query",
+    "ingest",
+    "delete",
+    "stats",
+    "version",
+    "sync",
+    "providers",
+    "runs",
+    "keys",
+    "schedules",
+    "slow-queries",
+}
 
 
 class _Invocation:

@@ -112,8 +112,8 @@ def plan(
       knowledge schedules plan
       knowledge schedules plan --prefix prod --trigger-arn arn:aws:lambda:eu-central-1:123456789012:function:sync
     """
-    providers = _config(file).providers
-    changes = _schedules(endpoint_url, region, prefix, trigger_arn, dead_letter_arn).plan(providers)
+    providers = config(file).providers
+    changes = rules_of(endpoint_url, region, prefix, trigger_arn, dead_letter_arn).plan(providers)
     _show(changes, as_json=as_json)
 
 
@@ -138,19 +138,19 @@ def apply(
       knowledge schedules apply
       knowledge schedules apply --file /dev/null
     """
-    providers = _config(file).providers
-    changes = _schedules(endpoint_url, region, prefix, trigger_arn, dead_letter_arn).apply(providers)
+    providers = config(file).providers
+    changes = rules_of(endpoint_url, region, prefix, trigger_arn, dead_letter_arn).apply(providers)
     _show(changes, as_json=as_json)
 
 
-def _config(file: Path) -> SpotConfig:
+def config(file: Path) -> SpotConfig:
     try:
         return load(file)
     except ConfigError as error:
         raise InvalidInput(str(error)) from error
 
 
-def _schedules(
+def rules_of(
     endpoint_url: str | None,
     region: str | None,
     prefix: str | None,

@@ -33,10 +33,11 @@ def call(url: str | None, work: Callable[[KnowledgeClient], Awaitable[T]]) -> T:
 
 def open_client(url: str | None) -> KnowledgeClient:
     """A client of the store at ``url`` with the environment's key, or of a stack with that stack's own."""
-    return KnowledgeClient(*_address(url))
+    return KnowledgeClient(*store_address(url))
 
 
-def _address(url: str | None) -> tuple[str, str | None]:
+def store_address(url: str | None) -> tuple[str, str | None]:
+    """Base address and key of the store that a command means, as ``call`` finds it."""
     name = named_stack.get()
     if name is not None:
         deployed = read_stack(name)
@@ -55,7 +56,7 @@ def operate(url: str | None, work: Callable[[OperatorClient], Awaitable[T]]) -> 
     """Like ``call``, with an operators' client."""
 
     async def session() -> T:
-        async with OperatorClient(*_address(url)) as client:
+        async with OperatorClient(*store_address(url)) as client:
             return await work(client)
 
     return asyncio.run(session())

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from knowledge.db.connection import Database
 from knowledge.db.statements import load_statements
 from knowledge.documents.bulk_load import BulkLoad
 from knowledge.documents.tag_indexes import TagIndexes
 from knowledge.documents.vector_indexes import VECTOR_INDEX
+from knowledge.finding import Finding
 from spot_sdk.documents import EmbeddingModel
 from spot_sdk.errors import ModelMismatch
 
 _SQL = load_statements(Path(__file__).with_name("checkup.sql"))
-
-
-class Finding(BaseModel):
-    """One thing that is due: ``subject`` for scripts, ``message`` for people, ``command`` to do it."""
-
-    subject: str
-    message: str
-    command: str
 
 
 def check_up(database: Database, model: EmbeddingModel) -> list[Finding]:
