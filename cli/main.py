@@ -18,6 +18,7 @@ from cli.doctor import doctor
 from cli.documents import delete
 from cli.exits import ExitCode, describe, exit_code
 from cli.ingest import ingest
+from cli.items import app as items
 from cli.keys import app as keys
 from cli.output import note
 from cli.query import query
@@ -105,6 +106,7 @@ for name, group in (
     ("schedules", schedules),
     ("keys", keys),
     ("tag-indexes", tag_indexes),
+    ("items", items),
     ("bulk-load", bulk_load),
 ):
     app.add_typer(group, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spot_sdk.errors import Forbidden
+from spot_sdk.errors import Forbidden, InvalidRequest
 
 
 class AgentClass(StrEnum):
@@ -22,7 +22,8 @@ class AgentClass(StrEnum):
 class Session:
     """Who acts. ``scope`` None sees every compartment; with a set, whatever is elsewhere is as good as absent.
 
-    The identity goes into provenance and access events, beside the database's own user, which nobody can choose.
+    The identity goes into provenance and access events, beside the database's own user, which nobody can choose. A
+    blank one raises InvalidRequest.
     """
 
     identity: str
@@ -31,7 +32,7 @@ class Session:
 
     def __post_init__(self) -> None:
         if not self.identity.strip() or "\0" in self.identity:
-            raise ValueError("a session needs an identity")
+            raise InvalidRequest("a session needs an identity")
 
     @property
     def compartments(self) -> list[str] | None:

@@ -241,5 +241,5 @@ def test_only_who_sees_everything_chooses_ids(items: ItemStore) -> None:
 
 
 def test_a_session_has_an_identity() -> None:
-    with pytest.raises(ValueError, match="identity"):
+    with pytest.raises(InvalidRequest, match="identity"):
         Session(" ", AgentClass.FLEET)
