@@ -77,13 +77,18 @@ lock: .dev  ## write the locks anew after a change of what is declared (UPGRADE=
 	$(COMPILE) --python-version 3.11 pyproject.toml --group workspace --group dev --excludes locks/left-out.txt --constraints locks/run.txt --output-file locks/dev.txt
 	$(COMPILE) --python-version 3.13 layers/requirements.in --constraints locks/run.txt --output-file locks/layer.txt
 	$(COMPILE) --python-version 3.11 --group pyproject.toml:sam --output-file locks/sam.txt
+	$(COMPILE) --python-version 3.11 --group pyproject.toml:scan --output-file locks/scan.txt
 	$(COMPILE) --python-version 3.11 --group pyproject.toml:bench --output-file locks/bench.txt
 
 # --------------------------------------------------------------------------------------------------------------- AWS
 
+NESTED := infra/network.yaml infra/database.yaml
+
 .PHONY: validate
-validate: .sam  ## validate and lint template.yaml
+validate: .sam .scan  ## validate, lint and scan template.yaml and its nested stacks
 	$(SAM) validate --lint
+	.venv-sam/bin/cfn-lint $(NESTED)
+	LOG_LEVEL=ERROR .venv-scan/bin/checkov --framework cloudformation --skip-download --quiet --compact --file template.yaml $(NESTED)
 
 .PHONY: build
 build: .sam  ## build the functions and the layer into .aws-sam
@@ -93,7 +98,7 @@ build: .sam  ## build the functions and the layer into .aws-sam
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches; the data in KNOWLEDGE_HOME stays
-	rm -rf .venv .venv.lock .venv-sam .venv-sam.lock .venv-bench .venv-bench.lock .aws-sam build dist .cache .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv.lock .venv-sam .venv-sam.lock .venv-scan .venv-scan.lock .venv-bench .venv-bench.lock .aws-sam build dist .cache .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help
@@ -101,12 +106,14 @@ help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # The environments: what running needs, what tests and checks need on top, and SAM apart because of its pins.
-.PHONY: .run .dev .sam .bench
+.PHONY: .run .dev .sam .scan .bench
 .run:
 	$(environment) .venv locks/run.txt --workspace
 .dev: .run
 	$(environment) .venv locks/dev.txt
 .sam:
 	$(environment) .venv-sam locks/sam.txt
+.scan:
+	$(environment) .venv-scan locks/scan.txt
 .bench:
 	$(environment) .venv-bench locks/bench.txt
