@@ -43,6 +43,12 @@ COLLECTIONS ?=
 eval: .dev  ## measure retrieval (COLLECTIONS="folder ..." besides the example company), compare with the last run
 	@exec .venv/bin/python -m eval.run examples/company $(COLLECTIONS)
 
+# Folders with people.ldif; the example company is always among them.
+DIRECTORIES ?=
+.PHONY: eval-mail
+eval-mail: .dev  ## measure what the rules make of forged and genuine mails (DIRECTORIES="folder ..."), compare with the last run
+	@exec .venv/bin/python -m eval.mail $(foreach folder,$(DIRECTORIES),--directory $(folder)) $(ARGS)
+
 .PHONY: bench
 bench: .dev .bench  ## compare filtered retrieval with peers, half an hour (ARGS="--rows 20000 --queries 30" for less)
 	@exec .venv/bin/python -m bench.retrieval $(ARGS)
