@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from console.pages import documents, mail, overview, query_lab
+from console.pages import dashboard, documents, mail, overview, query_lab, slow
 from console.rendering import page, static_file
 from console.session import COOKIE, LIFETIME_S, Sessions
 from console.visit import Access, Answer, Visit, redirect
@@ -32,6 +32,9 @@ PAGES: dict[tuple[str, str], Page] = {
     ("GET", "/console/document"): documents.show_one,
     ("GET", "/console/document/end"): documents.ask_first,
     ("POST", "/console/document/end"): documents.end,
+    ("GET", "/console/dashboard"): dashboard.show,
+    ("GET", "/console/dashboard/data"): dashboard.data,
+    ("GET", "/console/slow"): slow.show,
     ("GET", "/console/mail"): mail.show,
     ("POST", "/console/mail"): mail.check,
 }

@@ -16,6 +16,7 @@ from typing import Any
 from local.lambda_service.cloudformation import TemplateError
 from local.lambda_service.logs import LogSink
 from local.lambda_service.metrics import MetricsPage
+from local.lambda_service.series import Series
 from local.lambda_service.server import ServerOptions, listen, serve
 from local.lambda_service.service import Limits
 from local.lambda_service.stack_names import StackNames
@@ -53,9 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             drain_timeout_s=options.drain_timeout,
         )
         on_ready = partial(_say, f"ready {base_url}")
-        metrics = MetricsPage()
-        sink = LogSink(stream, (metrics.observe,))
-        asyncio.run(serve(template, server_options, listener, load, sink, on_ready, (metrics.route,)))
+        metrics, series = MetricsPage(), Series()
+        sink = LogSink(stream, (metrics.observe, series.observe))
+        pages = (metrics.route, series.route(lambda: load().dashboard))
+        asyncio.run(serve(template, server_options, listener, load, sink, on_ready, pages))
     return 0
 
 

@@ -22,6 +22,7 @@ from local.lambda_service.stack_names import NAME_PROPERTIES, StackNames
 
 _FUNCTION = "AWS::Serverless::Function"
 _LAYER = "AWS::Serverless::LayerVersion"
+_DASHBOARD = "AWS::CloudWatch::Dashboard"
 _HTTP_API = "AWS::Serverless::HttpApi"
 _IMPLICIT_HTTP_API = "ServerlessHttpApi"
 _SCHEDULE_EVENTS = {"Schedule": "Schedule", "ScheduleV2": "ScheduleExpression"}
@@ -34,6 +35,8 @@ class Template:
 
     functions: tuple[FunctionSpec, ...]
     notes: tuple[str, ...] = ()
+    dashboard: str | None = None
+    """The DashboardBody of its first CloudWatch dashboard."""
 
 
 def load_template(
@@ -80,7 +83,14 @@ class _Reader:
         known = {"Parameters", *(function.logical_id for function in functions)}
         unknown = sorted(set(self._overrides) - known)
         self._notes += [f"environment file: there is no function {name}" for name in unknown]
-        return Template(functions, tuple(self._notes))
+        return Template(functions, tuple(self._notes), self._dashboard())
+
+    def _dashboard(self) -> str | None:
+        for resource in self._resources.values():
+            if resource.get("Type") == _DASHBOARD and self._is_wanted(resource):
+                body = self._resolver.resolve(resource["Properties"]["DashboardBody"])
+                return body if isinstance(body, str) else None
+        return None
 
     def _parameters(self, template: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
         declared: Mapping[str, Mapping[str, Any]] = template.get("Parameters", {})
