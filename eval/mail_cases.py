@@ -18,7 +18,8 @@ from eval.mail_texts import Text, texts
 from spot_sdk.documents import KnowledgeDocument
 
 Split = Literal["development", "held-out"]
-Kind = Literal["impersonation", "genuine", "stranger"]
+Kind = Literal["impersonation", "genuine", "stranger", "undecidable"]
+"""Undecidable: somebody who is really called like an executive writes as an impersonator would."""
 
 GATEWAY = "mx1"
 _FREEMAIL = ("gmail.com", "outlook.com", "gmx.de", "yahoo.com", "proton.me", "icloud.com")
@@ -110,7 +111,7 @@ class Maker:
             "genuine": ("genuine", self._from_colleague),
             "strangers": ("stranger", self._from_stranger),
             "namesakes of employees": ("stranger", self._from_namesake),
-            "namesakes of executives": ("stranger", self._from_executive_namesake),
+            "namesakes of executives": ("undecidable", self._from_executive_namesake),
         }
 
     # --- impersonations --------------------------------------------------------------------------------------------
