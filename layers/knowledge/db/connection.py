@@ -157,10 +157,14 @@ class Database:
             keepalives_idle=30,
             tcp_user_timeout=30_000,
         )
-        # Not among the options of the connect: poolers refuse those, while they keep a client's time zone for it.
-        if connection.info.parameter_status("TimeZone") != "UTC":
-            connection.execute("SET timezone TO 'UTC'")
-        register_vector(connection)
+        try:
+            # Not among the options of the connect: poolers refuse those, while they keep a client's time zone for it.
+            if connection.info.parameter_status("TimeZone") != "UTC":
+                connection.execute("SET timezone TO 'UTC'")
+            register_vector(connection)
+        except BaseException:  # nobody else knows of it yet
+            connection.close()
+            raise
         return connection
 
     def _discard(self) -> None:
