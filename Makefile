@@ -46,7 +46,7 @@ eval: .dev  ## measure retrieval (COLLECTIONS="folder ..." besides the example c
 # Folders with people.ldif; the example company is always among them.
 DIRECTORIES ?=
 .PHONY: eval-mail
-eval-mail: .dev  ## measure what the rules make of forged and genuine mails (DIRECTORIES="folder ..."), compare with the last run
+eval-mail: .dev  ## measure what the rules make of mails (DIRECTORIES="folder ..." besides the company's)
 	@exec .venv/bin/python -m eval.mail $(foreach folder,$(DIRECTORIES),--directory $(folder)) $(ARGS)
 
 .PHONY: bench

@@ -63,13 +63,12 @@ def analyze(
     raise typer.Exit(exit_code(result))
 
 
-async def judge_file(mail: Path, url: str, api_key: str | None) -> tuple[Email, AnalysisResult]:
-    """The mail, and what the rules make of it with the store at ``url``."""
+async def judge_file(mail: Path, client: KnowledgeClient) -> tuple[Email, AnalysisResult]:
+    """The mail, and what the rules make of it."""
     from spot_sdk.email import Email
 
     email = Email.from_bytes(_read(str(mail)))
-    async with KnowledgeClient(url, api_key) as client:
-        return email, await _rules()(email, client)
+    return email, await _rules()(email, client)
 
 
 def exit_code(result: AnalysisResult) -> ExitCode:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,10 @@ from local.stack import Report, RunningStack, run_stack
 from spot_sdk.client import KnowledgeClient
 from spot_sdk.documents import KnowledgeDocument
 from spot_sdk.errors import KnowledgeError
+
+if TYPE_CHECKING:
+    from spot_sdk.analysis import AnalysisResult
+    from spot_sdk.email import Email
 
 QUESTION = "Who may approve a payment to a new bank account?"
 TAGS = "policy+finance"
@@ -131,7 +135,12 @@ def _introduce(company: Company, stack: RunningStack, report: Report) -> bool:
 
 def _show_a_verdict(stack: RunningStack) -> None:
     """Have the rules judge a mail in the CEO's name, by what the store has just been told."""
-    email, result = asyncio.run(judge_file(FORGED_MAIL, stack.knowledge_url, stack.api_key))
+
+    async def judge() -> tuple[Email, AnalysisResult]:
+        async with KnowledgeClient(stack.knowledge_url, stack.api_key) as client:
+            return await judge_file(FORGED_MAIL, client)
+
+    email, result = asyncio.run(judge())
     results.print("Is this mail what it says it is?", style="bold")
     results.print()
     print_verdict(email, result)

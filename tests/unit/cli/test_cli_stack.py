@@ -39,8 +39,14 @@ def _running_stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         on_ready(stack)
 
     policy = KnowledgeDocument(id="p", content="Two people approve a payment.", tags=["policy", "finance"])
+    aurelia = KnowledgeDocument(
+        id="e",
+        content="Aurelia Nkemelu is Chief Executive Officer.",
+        tags=["employee", "executive"],
+        metadata={"name": "Aurelia Nkemelu", "email": "aurelia.nkemelu@halmere.example"},
+    )
     monkeypatch.setattr(cli.stack, "run_stack", run_stack)
-    monkeypatch.setattr(cli.stack, "KnowledgeClient", lambda url, key: FakeKnowledgeClient([policy]))
+    monkeypatch.setattr(cli.stack, "KnowledgeClient", lambda url, key: FakeKnowledgeClient([policy, aurelia]))
     monkeypatch.setattr(Company, "sync", lambda self, stack: None)
 
 
@@ -58,6 +64,17 @@ def test_up_shows_an_answer_and_the_next_question(knowledge: Knowledge, tmp_path
     home, _, *arguments = shlex.split(ask.removeprefix("ask "))
     assert home == f"KNOWLEDGE_HOME={tmp_path / 'home'}"
     assert arguments[0] == "query"
+
+
+def test_up_judges_a_forged_mail_and_tells_how_to_judge_another(knowledge: Knowledge) -> None:
+    ended = knowledge("up")
+
+    assert "PHISHING" in ended.out
+    assert "the display name is that of Aurelia Nkemelu" in " ".join(ended.out.split())
+    judge = next(line for line in ended.out.splitlines() if line.startswith("judge "))
+    _, _, command, mail = shlex.split(judge.removeprefix("judge "))
+    assert command == "analyze"
+    assert Path(mail).is_file()
 
 
 def test_yesterdays_documents_answer_before_todays_come_in(
