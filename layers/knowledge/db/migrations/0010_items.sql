@@ -23,13 +23,15 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Whoever makes a role may hand it out, itself included, but does not have it by that.
+    -- Whoever makes a role may hand it out, itself included, but does not have it by that. It inherits an agent's rights
+    -- and no more, so that it can dump its database as before.
     PERFORM set_config('knowledge.lent_roles', '', true);
     FOREACH wanted IN ARRAY ARRAY['knowledge_layer_owner', 'knowledge_layer_eraser',
                                   'knowledge_layer_app', 'knowledge_layer_steward'] LOOP
         IF NOT pg_has_role(current_user, wanted, 'SET') THEN
             BEGIN
-                EXECUTE format('GRANT %I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE', wanted);
+                EXECUTE format('GRANT %I TO CURRENT_USER WITH INHERIT %s, SET TRUE', wanted,
+                               CASE wanted WHEN 'knowledge_layer_app' THEN 'TRUE' ELSE 'FALSE' END);
             EXCEPTION WHEN insufficient_privilege THEN
                 RAISE EXCEPTION 'the role % exists and is not for % to use', wanted, current_user USING
                     ERRCODE = 'insufficient_privilege',
@@ -472,6 +474,7 @@ ALTER TABLE knowledge_layer.agent_grants ENABLE ALWAYS TRIGGER date_grant, ENABL
 
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA knowledge_layer FROM PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA knowledge_layer TO knowledge_layer_app, knowledge_layer_eraser;
+GRANT SELECT ON ALL SEQUENCES IN SCHEMA knowledge_layer TO knowledge_layer_app;
 GRANT EXECUTE ON FUNCTION knowledge_layer.searchable TO knowledge_layer_app;
 GRANT EXECUTE ON FUNCTION knowledge_layer.joined TO knowledge_layer_app, knowledge_layer_eraser;
 
