@@ -38,6 +38,7 @@ REACH = 100
 """How many nearest rows an index is asked for lightly ..."""
 LONG_REACH = 300
 """... and how many at most, where only the exact scan is left."""
+_SHORT_REACH = 20  # below it one row is wanted, of a broad filter or none
 _MAX_EF = 1000  # pgvector's limit for hnsw.ef_search
 _RESORTED = 20  # rows beyond top_k from an index of rounded vectors, before they are sorted exactly
 
@@ -168,7 +169,7 @@ def reach_for(top_k: int, share: float) -> int:
 
 def effort_for(reach: int) -> int:
     """``hnsw.ef_search`` at which the first ``reach`` rows are the nearest in effect."""
-    return min(_MAX_EF, max(300, 6 * reach))
+    return min(_MAX_EF, max(200 if reach < _SHORT_REACH else 300, 6 * reach))
 
 
 @dataclass(frozen=True, slots=True)

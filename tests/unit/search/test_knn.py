@@ -157,7 +157,7 @@ def test_the_reach_grows_with_what_is_wanted_and_with_rarity(top_k: int, share: 
 
 
 def test_the_effort_is_six_times_the_reach_within_pgvectors_limits() -> None:
-    assert [effort_for(reach) for reach in (8, 100, LONG_REACH)] == [300, 600, 1000]
+    assert [effort_for(reach) for reach in (8, 20, 100, LONG_REACH)] == [200, 300, 600, 1000]
 
 
 def test_longer_vectors_are_scanned_for_fewer_rows() -> None:
