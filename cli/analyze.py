@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -105,10 +106,10 @@ def print_verdict(email: Email, result: AnalysisResult) -> None:
 def _headline(result: AnalysisResult) -> Text:
     if result.is_phishing is None:
         return Text(f"NO VERDICT: {printable(result.reason)}", style="bold yellow")
-    label = printable(result.reason).split(":", 1)[0].split(",", 1)[0]
+    label, sign, rest = re.split("([:,] ?)", printable(result.reason), maxsplit=1)
     style = {"phishing": "bold red", "suspicious": "bold yellow"}.get(label, "bold green")
     return Text.assemble(
-        (label.upper(), style), f"  (confidence {result.confidence:.2f}; {printable(result.analyzer)}: {result.reason})"
+        (label.upper(), style), f"{sign}{rest} ({result.analyzer}, confidence {result.confidence:.2f})"
     )
 
 

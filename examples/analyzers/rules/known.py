@@ -18,7 +18,7 @@ from spot_sdk.knowledge_tags import KnowledgeTag
 PERSON_SCORE = 0.6
 """From here on a document speaks of a person; below, of a domain that resembles a known one."""
 
-POLICY_SCORE = 0.3
+POLICY_SCORE = 0.35
 """Cosine similarity from which a policy answers the question about a kind of request."""
 
 OWN_DOMAIN_SHARE = 0.2
