@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from knowledge.db.connection import Database
 from knowledge.db.migrate import migrate
 from knowledge.items.layer import KnowledgeLayer
 from local.postgres import EmbeddedPostgres
+from local.postgres.binaries import binaries_for
 from spot_sdk.errors import InternalError, StoreUnavailable
 from tests.conftest import HASH_MODEL, Server, temporary_database
 from tests.postgres.items.conftest import OWNER, draft
@@ -36,7 +38,7 @@ def test_who_migrated_may_work_as_agents_and_stewards_only(database_url: str) ->
     assert rows == [
         ("knowledge_layer_owner", False, False, False),
         ("knowledge_layer_eraser", False, False, False),
-        ("knowledge_layer_app", True, False, False),
+        ("knowledge_layer_app", True, True, False),
         ("knowledge_layer_steward", True, False, False),
     ]
 
@@ -80,6 +82,28 @@ def test_without_the_migration_it_is_told(bare_database_url: str) -> None:
     with pytest.raises(StoreUnavailable, match="knowledge migrate"):
         KnowledgeLayer.on(database).store.get("x", OWNER)
     database.close()
+
+
+def test_a_dump_by_who_migrated_keeps_the_chain(database_url: str, postgres_server: Server, tmp_path: Path) -> None:
+    database = Database(lambda: database_url)
+    layer = KnowledgeLayer.on(database)
+    for name in ("a", "b", "c"):
+        layer.store.store(draft(id=name, compartment="divorce", domain_at="2027-01-05T09:00:00Z"), OWNER)
+    layer.store.link("a", "b", "about", OWNER)
+    layer.deletion.erase("c", OWNER)
+    head = layer.provenance.verify(OWNER).head
+    database.close()
+
+    programs = binaries_for(None).initdb.parent
+    dump = tmp_path / "dump"
+    subprocess.run([programs / "pg_dump", "-Fc", "-f", dump, database_url], check=True)
+    with temporary_database(postgres_server.ordinary, "template1") as url:
+        name = conninfo_to_dict(url)["dbname"]
+        administrator = make_conninfo(postgres_server.superuser, dbname=name)
+        subprocess.run([programs / "pg_restore", "--exit-on-error", "-d", administrator, dump], check=True)
+        restored = Database(lambda: url)
+        assert KnowledgeLayer.on(restored).provenance.verify(OWNER, [head]).findings == []
+        restored.close()
 
 
 def test_databases_of_a_new_server_are_migrated_at_once(tmp_path: Path) -> None:
