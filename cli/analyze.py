@@ -106,10 +106,12 @@ def print_verdict(email: Email, result: AnalysisResult) -> None:
 def _headline(result: AnalysisResult) -> Text:
     if result.is_phishing is None:
         return Text(f"NO VERDICT: {printable(result.reason)}", style="bold yellow")
-    label, sign, rest = re.split("([:,] ?)", printable(result.reason), maxsplit=1)
+    reason = printable(result.reason)
+    label = re.split("[:,]", reason, maxsplit=1)[0]
     style = {"phishing": "bold red", "suspicious": "bold yellow"}.get(label, "bold green")
     return Text.assemble(
-        (label.upper(), style), f"{sign}{rest} ({result.analyzer}, confidence {result.confidence:.2f})"
+        (label.upper(), style),
+        f"{reason.removeprefix(label)} ({printable(result.analyzer)}, confidence {result.confidence:.2f})",
     )
 
 
