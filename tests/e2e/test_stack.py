@@ -22,7 +22,9 @@ import httpx
 import psutil
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from cli.main import run
 from knowledge import wiring
 from local.home import Home, StackState
 from local.postgres import EmbeddedPostgres
@@ -175,6 +177,55 @@ def test_a_first_start_serves_and_leaves_nothing_running(settings: LocalSettings
     for name in ("api-key", "functions.json", "postgres.json"):
         assert stat.S_IMODE((settings.home / name).stat().st_mode) == 0o600, name
     assert stat.S_IMODE(settings.home.stat().st_mode) == 0o700
+
+
+def test_what_all_workers_measure_is_on_one_page(settings: LocalSettings) -> None:
+    seen: dict[tuple[str, str], float] = {}
+
+    def use(stack: RunningStack) -> None:
+        _upsert(settings, "measured")
+        for _ in range(2):
+            _found(settings)
+        page = httpx.get(f"{stack.url}/metrics", trust_env=False)
+        assert page.headers["content-type"].startswith("text/plain; version=")
+        for family in text_string_to_metric_families(page.text):
+            for sample in family.samples:
+                seen[sample.name, sample.labels.get("cache_hit") or sample.labels.get("function", "")] = sample.value
+
+    run_stack(settings, on_ready=use, stay=False)
+    assert seen["knowledge_query_duration_seconds_count", "false"] == 1
+    assert seen["knowledge_query_duration_seconds_count", "true"] == 1
+    assert seen["knowledge_requests_total", "knowledge-upsert"] == 1
+    assert seen["knowledge_requests_total", "knowledge-query"] == 2
+    assert seen["knowledge_embed_cache_misses_total", ""] == 1
+
+
+def test_the_doctor_looks_at_all_of_a_local_stack(
+    settings: LocalSettings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KNOWLEDGE_HOME", str(settings.home))
+    for name in ("DATABASE_URL", "SPOT_KNOWLEDGE_URL", "SPOT_INTERNAL_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    said: list[Any] = []
+
+    def use(stack: RunningStack) -> None:
+        def ask() -> Any:
+            run(["doctor", "--json"])
+            return json.loads(capsys.readouterr().out)
+
+        assert run(["tag-indexes", "apply"]) == 0  # statistics, as after the first load of any size
+        capsys.readouterr()
+        said.append(ask())
+        stack.home.spot_path.write_text(
+            "plugins: {context_providers: {wiki: {url: 'https://127.0.0.1:1', sync_schedule: '15 * * * *'}}}"
+        )
+        said.append(ask())
+
+    run_stack(settings, on_ready=use, stay=False)
+    assert said[0]["due"] == []
+    assert said[0]["checked"] == ["model", "database", "key", "api", "runs", "disk", "providers", "schedules"]
+    found = [(finding["subject"], finding["message"]) for finding in said[1]["due"]]
+    assert [subject for subject, _ in found] == ["provider", "provider", "schedule", "schedule"], found
 
 
 def test_a_second_start_finds_the_data_and_has_nothing_to_migrate(settings: LocalSettings) -> None:
