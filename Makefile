@@ -37,6 +37,14 @@ test: .dev  ## run the tests (ARGS="tests/unit -k tags" for some of them)
 test-crash: .dev  ## storms of writers and killed servers, some minutes
 	@exec .venv/bin/python -m pytest tests/crash -s $(ARGS)
 
+.PHONY: test-sam
+test-sam: .dev .sam  ## the functions in containers, under SAM; needs Docker, or root on Debian to make do without images
+	@exec .venv/bin/python -m pytest tests/sam -s --timeout 1200 $(ARGS)
+
+.PHONY: test-localstack
+test-localstack: .dev .localstack  ## schedules, secrets and the dashboard in LocalStack, without Docker
+	@exec .venv/bin/python -m pytest tests/localstack -s --timeout 300 $(ARGS)
+
 # Folders with collections; from the command line or the environment. The example company's is always among them.
 COLLECTIONS ?=
 .PHONY: eval
@@ -85,6 +93,8 @@ lock: .dev  ## write the locks anew after a change of what is declared (UPGRADE=
 	$(COMPILE) --python-version 3.11 --group pyproject.toml:sam --output-file locks/sam.txt
 	$(COMPILE) --python-version 3.11 --group pyproject.toml:scan --output-file locks/scan.txt
 	$(COMPILE) --python-version 3.11 --group pyproject.toml:bench --output-file locks/bench.txt
+	$(COMPILE) --python-version 3.13 --group pyproject.toml:providers --excludes locks/left-out.txt --constraints locks/run.txt --output-file locks/providers.txt
+	$(patsubst --universal,--python-platform linux,$(COMPILE)) --python-version 3.13 --group pyproject.toml:localstack --output-file locks/localstack.txt
 
 # --------------------------------------------------------------------------------------------------------------- AWS
 
@@ -100,11 +110,28 @@ validate: .sam .scan  ## validate, lint and scan template.yaml and its nested st
 build: .sam  ## build the functions and the layer into .aws-sam
 	env -u MAKEFLAGS -u MAKELEVEL PYTHON="$(CURDIR)/.venv-sam/bin/python" $(SAM) build
 
+COMPOSE := docker compose --file infra/compose.yaml
+# Where `sam local` listens, and what the functions are told; see docs/guides/docker.md.
+SAM_HOST ?= 127.0.0.1
+SAM_ENV ?= infra/sam-local.json
+SAM_LOCAL = --docker-network knowledge --env-vars $(SAM_ENV) --region eu-central-1 \
+	--parameter-overrides Architecture=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
+
+.PHONY: sam-up
+sam-up: build .providers  ## with Docker: database and LocalStack in containers, the functions by `sam local` (PORT)
+	$(COMPOSE) up --detach --wait
+	$(SAM) local invoke MigrateFunction --event events/migrate.json $(SAM_LOCAL)
+	$(SAM) local start-api --host $(SAM_HOST) --port $(PORT) --warm-containers LAZY $(SAM_LOCAL)
+
+.PHONY: sam-down
+sam-down:  ## stop what sam-up left running; the database's data stays in its volume
+	$(COMPOSE) --profile '*' down
+
 # ------------------------------------------------------------------------------------------------------ housekeeping
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches; the data in KNOWLEDGE_HOME stays
-	rm -rf .venv .venv.lock .venv-sam .venv-sam.lock .venv-scan .venv-scan.lock .venv-bench .venv-bench.lock .aws-sam build dist .cache .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv.lock .venv-sam .venv-sam.lock .venv-scan .venv-scan.lock .venv-bench .venv-bench.lock .venv-localstack .venv-localstack.lock .aws-sam build dist .cache .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help
@@ -112,7 +139,7 @@ help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # The environments: what running needs, what tests and checks need on top, and SAM apart because of its pins.
-.PHONY: .run .dev .sam .scan .bench
+.PHONY: .run .dev .sam .scan .bench .localstack .providers
 .run:
 	$(environment) .venv locks/run.txt --workspace
 .dev: .run
@@ -123,3 +150,16 @@ help:  ## list the commands
 	$(environment) .venv-scan locks/scan.txt
 .bench:
 	$(environment) .venv-bench locks/bench.txt
+
+# LocalStack wants a Python of its own, 3.12 or newer; its lock is for Linux.
+LOCALSTACK_PYTHON ?= $(firstword $(wildcard .venv-localstack/bin/python $(HOME)/.pyenv/versions/3.13.*/bin/python) python3.13)
+.localstack:
+	@$(LOCALSTACK_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || \
+		{ echo "LocalStack needs Python 3.12 or newer: make test-localstack LOCALSTACK_PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(LOCALSTACK_PYTHON) tools/environment.py .venv-localstack locks/localstack.txt
+.providers: .cache/provider-packages/.made
+.cache/provider-packages/.made: locks/providers.txt | .sam
+	rm -rf $(@D)
+	.venv-sam/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--requirement $< --target $(@D)
+	touch $@
