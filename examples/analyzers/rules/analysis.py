@@ -17,6 +17,9 @@ from spot_sdk.errors import KnowledgeError
 
 NAME = "rules"
 
+SURE_OF_NOTHING = 0.9
+"""How sure a verdict is that rests on having found nothing."""
+
 
 class Verdict(NamedTuple):
     """The label, the score that it follows from, and what was found, the weightiest first."""
@@ -51,7 +54,9 @@ class RulesAnalyzer:
             return AnalysisResult.abstained(f"the Knowledge Store does not answer: {error.message}", NAME)
         return AnalysisResult(
             is_phishing=verdict.label == "phishing",
-            confidence=round(verdict.score if verdict.label == "phishing" else 1 - verdict.score, 3),
+            confidence=round(
+                verdict.score if verdict.label == "phishing" else SURE_OF_NOTHING * (1 - verdict.score), 3
+            ),
             analyzer=NAME,
             reason=f"{verdict.label}: score {verdict.score:.2f} of {len(verdict.findings)} findings",
             indicators=[_indicator(finding) for finding in verdict.findings],
