@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from knowledge import wiring
 from knowledge.http import Resolver, read
+from knowledge.telemetry import logger
 from spot_sdk.documents import (
     BulkUpsert,
     Delete,
@@ -37,7 +38,7 @@ app = Resolver()
 @app.post("/api/v1/knowledge/upsert")
 def upsert(document: KnowledgeDocument) -> UpsertResult:
     """Store one document; the same id again replaces it."""
-    return wiring.ingestion().upsert([document], writer=wiring.writer(app.caller))
+    return _told(wiring.ingestion().upsert([document], writer=wiring.writer(app.caller)))
 
 
 @app.post("/api/v1/knowledge/bulk-upsert")
@@ -45,15 +46,16 @@ def bulk_upsert(batch: BulkUpsert) -> UpsertResult:
     """Store a batch of documents, all or none; with ``run``, as part of a sync run."""
     writer = wiring.writer(app.caller)
     if batch.run is None:
-        return wiring.ingestion().upsert(batch.documents, writer=writer)
-    return wiring.source_sync().upsert(batch.run, batch.documents, writer=writer)
+        return _told(wiring.ingestion().upsert(batch.documents, writer=writer))
+    return _told(wiring.source_sync().upsert(batch.run, batch.documents, writer=writer))
 
 
 @app.post("/api/v1/knowledge/replace-children")
 def replace_children(request: ReplaceChildren) -> UpsertResult:
     """Make these documents the only ones with their parent: a page that shrank leaves no chunk behind."""
     writer = wiring.writer(app.caller)
-    return wiring.ingestion().replace_children(request.parent_id, request.documents, request.source, writer=writer)
+    result = wiring.ingestion().replace_children(request.parent_id, request.documents, request.source, writer=writer)
+    return _told(result)
 
 
 @app.post("/api/v1/knowledge/delete")
@@ -115,6 +117,12 @@ def list_sync_runs(
 ) -> SyncRuns:
     """The last runs of one source, or of every source and provider, newest first."""
     return SyncRuns(runs=wiring.source_sync().latest(source, limit))
+
+
+def _told(result: UpsertResult) -> UpsertResult:
+    """The result, whose counts are in the log now."""
+    logger.info("upsert", documents=result.model_dump(exclude={"results"}))
+    return result
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

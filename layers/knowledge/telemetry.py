@@ -7,6 +7,7 @@ for the messages of libraries may quote data.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 import traceback
@@ -25,6 +26,7 @@ from knowledge.metrics import Metric
 from spot_sdk.errors import KnowledgeError
 
 logger = Logger(service="knowledge")
+logging.getLogger("aws_lambda_powertools").setLevel(logging.WARNING)  # at DEBUG, it would print whole requests
 
 _MAX_NAMES = 32
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")

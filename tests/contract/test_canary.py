@@ -57,6 +57,7 @@ def heard(
     libraries.addFilter(lambda record: record.name != "httpx")  # the test's own client
     root, before = logging.getLogger(), logging.getLogger().level
     root.addHandler(libraries)
+    monkeypatch.setattr(logging.getLogger("aws_lambda_powertools"), "propagate", True)  # as with POWERTOOLS_DEBUG
     for logger in (root, telemetry.logger):
         logger.setLevel("DEBUG")
 
@@ -106,7 +107,10 @@ async def test_what_goes_well(heard: Callable[[], str]) -> None:
     assert (await ask("DELETE", f"{api}/employee:{CANARY}%40example.com")).status_code == 200
     for name in ("ttl_cleanup", "migrate"):
         import_module(f"functions.{name}.app").handler({"detail": CANARY}, Context(name))
-    assert '"message":"query"' in heard()
+    told = heard()
+    assert '"message":"query"' in told
+    assert '"message":"upsert"' in told
+    assert '"created":1,"updated":0,"unchanged":0,"failed":0' in told
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from knowledge.correlation import correlated_as
 from knowledge.db.connection import Database
 from knowledge.db.migrate import migrate, read_migrations
 from knowledge.deadline import deadline_in
@@ -227,6 +228,23 @@ def test_clients_that_outnumber_the_servers_do_not_see_each_others_settings(pool
     for thread in clients:
         thread.join()
     assert not failures
+
+
+def test_the_name_of_a_request_stays_with_its_transactions(pooler: Pooler) -> None:
+    clients = [Database(lambda: pooler.url) for _ in range(6)]
+
+    def named(database: Database) -> str:
+        row = database.run(lambda t: t.execute("SELECT current_setting('application_name') AS name").fetchone())
+        return "" if row is None else row["name"]
+
+    for _ in range(3):
+        for number, client in enumerate(clients):
+            with correlated_as(f"request-{number}"):
+                assert named(client) == f"knowledge request-{number}"
+        for client in clients:
+            assert "request-" not in named(client)
+    for client in clients:
+        client.close()
 
 
 def test_times_are_utc_whatever_the_servers_zone_is(pooler: Pooler) -> None:
