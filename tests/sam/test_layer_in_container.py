@@ -46,6 +46,6 @@ def test_the_query_handler_is_imported_quickly_from_byte_code(engine: Engine, la
     answer = engine.docker("run", "--rm", *mounts, *path, "--entrypoint", "sh", RUNTIME, "-c", runs)
     walls, cpus = zip(*(json.loads(line) for line in answer.splitlines()), strict=True)
     print(f"import of the query handler, best of {RUNS}: {min(walls):.3f} s, {min(cpus):.3f} s of it computing")
-    # The processor's time, which other work on the machine lengthens less; where more runs than there are cores, that too.
+    # The processor's time, which other work lengthens less than the clock's; and a crowded machine lengthens that, too.
     crowding = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     assert min(cpus) < MAX_IMPORT_S * crowding
