@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, computed_field
 
 from spot_sdk.documents import RetrievalLimits
 
@@ -28,7 +28,7 @@ class Mailbox(BaseModel):
 
     @property
     def unicode_domain(self) -> str:
-        """The domain with punycode labels (``xn--…``) in the characters that a reader is shown."""
+        """The domain as a reader is shown it: punycode labels (``xn--…``) in the characters that they stand for."""
         return ".".join(_shown(label) for label in self.domain.split("."))
 
     def __str__(self) -> str:
@@ -45,14 +45,31 @@ class Attachment(BaseModel):
     size: int
 
 
-class EmailHeaders(BaseModel):
-    """The headers that say whom a mail is from and how it came. Decoded; those that repeat keep their order."""
+def _read(value: Any) -> Any:
+    """A header as it is written, read; mailboxes as they are."""
+    if not isinstance(value, str):
+        return value
+    from spot_sdk.email.addresses import AddressReader
+    from spot_sdk.email.text import Repairs
 
-    from_: Annotated[list[Mailbox], Field(alias="from")] = []
-    reply_to: list[Mailbox] = []
+    return AddressReader(Repairs()).mailboxes(value)
+
+
+Mailboxes = Annotated[list[Mailbox], BeforeValidator(_read)]
+"""In JSON either ``[{"display_name", "address"}]``, or one header as it is written: ``"Alice <alice@example.com>"``."""
+
+
+class EmailHeaders(BaseModel):
+    """The headers that say whom a mail is from and how it came. Decoded; those that repeat keep their order.
+
+    All mailboxes of all ``From:`` headers are kept, since readers differ in which of them they show.
+    """
+
+    from_: Annotated[Mailboxes, Field(alias="from")] = []
+    reply_to: Mailboxes = []
     return_path: str = ""
-    to: list[Mailbox] = []
-    cc: list[Mailbox] = []
+    to: Mailboxes = []
+    cc: Mailboxes = []
     subject: str = ""
     date: str = ""
     message_id: str = ""
@@ -70,10 +87,20 @@ class EmailHeaders(BaseModel):
     def authentication(self) -> dict[str, str]:
         """What the receiving server found, by method: ``{"spf": "pass", "dmarc": "fail"}``.
 
-        Only the topmost header counts: those below came with the mail, and anybody may have written them.
+        Only the topmost header counts: those below came with the mail, and anybody may have written them. Where one's
+        own server writes none, the topmost is the sender's too. Of several signatures (``dkim``) one that passes will
+        do, of any other method the first result counts.
         """
+        found: dict[str, str] = {}
         topmost = self.authentication_results[0] if self.authentication_results else ""
-        return {method.lower(): result.lower() for method, result in _AUTHENTICATION.findall(topmost)}
+        for finding in _without_free_text(topmost).lower().split(";"):
+            method, _, result = (part.strip() for part in finding.partition("="))
+            method = method.partition("/")[0]
+            word = re.match(r"[a-z]+", result)
+            counts = method not in found or (method == "dkim" and result.startswith("pass"))
+            if word and method in _METHODS and counts:
+                found[method] = word[0]
+        return found
 
 
 class Email(BaseModel):
@@ -93,12 +120,12 @@ class Email(BaseModel):
     def from_bytes(cls, raw: bytes, *, retrieval_limits: RetrievalLimits | None = None) -> Self:
         """The mail in the bytes of an ``.eml`` file. Never raises: whatever is broken is read as well as it can be.
 
-        Time and memory are bounded: at most 25 MB are read, and of each part of the result what MAX_… in
-        ``spot_sdk.email_parsing`` says.
+        Time and memory are bounded: at most 25 MB are read, and of each part of the result what the limits (MAX_…) in
+        ``spot_sdk.email.parsing``, ``.parts`` and ``.addresses`` say.
         """
-        from spot_sdk.email_parsing import parse
+        from spot_sdk.email.parsing import parse
 
-        return cls.model_validate({**parse(raw), "retrieval_limits": retrieval_limits})
+        return cls(**parse(raw)._asdict(), retrieval_limits=retrieval_limits)
 
     @computed_field
     @property
@@ -107,15 +134,29 @@ class Email(BaseModel):
 
 
 def _shown(label: str) -> str:
-    if not label.startswith("xn--"):
+    if not label.startswith("xn--") or len(label) > _MAX_LABEL:
         return label
     try:
-        return label[4:].encode("ascii").decode("punycode")
+        shown = label[4:].encode("ascii").decode("punycode")
     except (UnicodeError, ValueError, OverflowError):
         return label
+    return shown if shown.isprintable() and not any(c.isspace() or c in "@." for c in shown) else label
 
 
-_AUTHENTICATION = re.compile(r"(?:^|[;\s])(spf|dkim|dmarc|arc|compauth)\s*=\s*([a-zA-Z]+)", re.IGNORECASE)
+def _without_free_text(header: str) -> str:
+    """A header without comments and quoted strings, where senders may have words of their own."""
+    depth = 0
+    kept: list[str] = []
+    for piece in _FREE_TEXT.findall(header):
+        if piece == "(":
+            depth += 1
+        elif piece == ")":
+            depth = max(0, depth - 1)
+        elif depth == 0 and not piece.startswith('"'):
+            kept.append(piece)
+    return "".join(kept)
 
-ParsedEmail = dict[str, Any]
-"""The fields of an Email, but for its limits."""
+
+_MAX_LABEL = 63
+_METHODS = ("spf", "dkim", "dmarc", "arc", "compauth")
+_FREE_TEXT = re.compile(r'"(?:[^"\\]|\\.){0,1000}+"?|[()]|[^"()]++')
