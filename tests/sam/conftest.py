@@ -76,6 +76,7 @@ def compose(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Generat
     override = tmp_path_factory.mktemp("compose") / "override.yaml"
     override.write_text(OVERRIDE)
     compose = Compose(engine, override)
+    compose("down", "--volumes", "--timeout", "5")  # what a run that was killed has left
     compose("up", "--detach", "--wait", "db")
     try:
         yield compose

@@ -45,7 +45,7 @@ def counted(answer: dict[str, Any]) -> None:
 
 def synced(answer: dict[str, Any]) -> None:
     assert answer["status"] == "succeeded", answer
-    assert answer["name"] == "employee-dir"
+    assert answer["name"] == "provider:employee-dir"
     assert answer["created"] + answer["unchanged"] > 0
 
 
