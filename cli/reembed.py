@@ -84,7 +84,7 @@ def reembed(
         else:
             embedder = _next_embedder(variables, backend, model, dimensions)
             if not force:
-                _require_that_functions_know(embedder.model, url if database or url else None, local=database is None)
+                _require_that_functions_know(embedder.model, url, local=database is None)
             with progress_bar("documents") as bar:
                 task = bar.add_task("embedding", total=None)
                 change.Reembedding(connection, embedder).run(

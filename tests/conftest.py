@@ -118,3 +118,10 @@ def drop_database(server_url: str, name: str) -> None:
                     raise
             else:
                 return
+
+
+@pytest.fixture
+def other_database_url(postgres_url: str, template_database: str) -> Generator[str]:
+    """A second database of the same kind, beside ``database_url``."""
+    with temporary_database(postgres_url, template_database) as url:
+        yield url

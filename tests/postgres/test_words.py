@@ -31,6 +31,8 @@ from spot_sdk.tag_expression import parse
 
 
 class EndlessContext:
+    aws_request_id = "clean-up"
+
     def get_remaining_time_in_millis(self) -> int:
         return 900_000
 

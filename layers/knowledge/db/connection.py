@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, LiteralString, Self, TypeVar, cast
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -51,7 +51,8 @@ class Database:
     ) -> T:
         """What ``work`` returns, its statements committed as one transaction.
 
-        One that is a single statement needs none around it, which spares three round trips (``is_one_statement``).
+        One that is a single statement without parameters needs none around it, which spares three round trips
+        (``is_one_statement``); what bounds it on the server travels with it.
         In a transaction the database shows the request's name (``knowledge.correlation``) as application_name.
 
         ``work`` is called again after a deadlock or serialization failure, and once after a connection that turns out
@@ -100,7 +101,9 @@ class Database:
         connection = self._connected()
         remaining_s = deadline.remaining_s()
         if is_one_statement:
-            with self._watchdog.watch(connection, remaining_s), connection.cursor() as cursor:
+            bounded = _LockBoundCursor(connection, row_factory=dict_row)
+            bounded.patience_s = _lock_patience_s(remaining_s)
+            with self._watchdog.watch(connection, remaining_s), bounded as cursor:
                 self._begun = True
                 return work(cursor)
         with (
@@ -111,8 +114,8 @@ class Database:
             of_request = self._name_for_request()
             if remaining_s is not None:
                 of_request |= {
-                    "statement_timeout": f"{max(1, round(remaining_s * 1000))}ms",
-                    "lock_timeout": f"{max(1, round(min(_LOCK_TIMEOUT_S, remaining_s / 2) * 1000))}ms",
+                    "statement_timeout": f"{_milliseconds(remaining_s)}ms",
+                    "lock_timeout": f"{_milliseconds(_lock_patience_s(remaining_s))}ms",
                 }
             if of_request:
                 set_local(transaction, **of_request)
@@ -176,6 +179,28 @@ class Database:
         """Close the connection; the next ``run`` opens another."""
         with self._lock:
             self._discard()
+
+
+class _LockBoundCursor(psycopg.Cursor[DictRow]):
+    """Sends a statement together with the limit for its wait for locks: in one message, hence in one transaction."""
+
+    patience_s = _LOCK_TIMEOUT_S
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        assert params is None, "only what has no parameters goes in one message"
+        bound = f"SET LOCAL lock_timeout = '{_milliseconds(self.patience_s)}ms'"
+        super().execute(cast("LiteralString", f"{bound}; {query}"), **options)
+        while self.nextset():
+            pass
+        return self
+
+
+def _lock_patience_s(remaining_s: float | None) -> float:
+    return _LOCK_TIMEOUT_S if remaining_s is None else min(_LOCK_TIMEOUT_S, remaining_s / 2)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
 
 
 def _connect_timeout_s() -> int:

@@ -20,6 +20,7 @@ from psycopg import sql
 from knowledge.db.connection import Database, Transaction, set_local
 from knowledge.db.statements import load_statements
 from knowledge.documents.vector_indexes import TAG_INDEX_PREFIX, VECTOR_INDEX
+from spot_sdk.errors import Conflict
 
 WORDS_INDEX = "knowledge_document_words_lexemes"
 
@@ -49,9 +50,15 @@ class BulkLoad:
         return BulkLoadState(**row)
 
     def begin(self) -> None:
-        """Put the indexes away. Raises Overloaded when long queries do not let go of them within ten seconds."""
+        """Put the indexes away.
+
+        Raises Overloaded when long queries do not let go of them within ten seconds, Conflict while the documents are
+        being moved to another embedding model.
+        """
 
         def work(transaction: Transaction) -> None:
+            if transaction.execute(_SQL["change_of_model"]).fetchone() is not None:
+                raise Conflict("a change of the embedding model is under way; let `knowledge reembed` end first")
             transaction.execute(
                 _SQL["remember"], {"name": VECTOR_INDEX, "words": WORDS_INDEX, "prefix": TAG_INDEX_PREFIX}
             )

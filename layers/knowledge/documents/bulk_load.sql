@@ -3,6 +3,10 @@
 SELECT (SELECT min(put_away_at) FROM knowledge_put_away_indexes) AS put_away_at,
        EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND indisvalid) AS index_is_valid
 
+-- change_of_model --
+-- A change of the embedding model that is under way.
+SELECT FROM knowledge_reembeddings
+
 -- remember --
 -- Keep the definitions of the indexes of vectors and words that are there, whole; what was kept before stays.
 INSERT INTO knowledge_put_away_indexes (name, definition)

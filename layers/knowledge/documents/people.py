@@ -99,6 +99,7 @@ class PeopleLookup:
         return [
             KnowledgeDocument.model_construct(**rows[id], score=judged.score, evidence=judged.evidence)
             for judged, id in ranked
+            if id in rows  # it may have gone since it was found
         ]
 
     def _execute(self, statement: str, field: Field | None = None, **parameters: Any) -> Transaction:

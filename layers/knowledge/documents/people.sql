@@ -35,20 +35,20 @@ CROSS JOIN LATERAL (
 
 -- domains --
 -- Of the domains that addresses are in, each once, those that share the first letter and some trigrams with one asked
--- for. The index is read from one domain to the next, not from one address to the next.
+-- for. The index is read from one domain to the next, not from one address to the next, and once for each letter.
 WITH RECURSIVE asked AS (
     SELECT place, folded_domain AS asked_domain, left(folded_domain, 1) AS initial
     FROM unnest(%(folded_domains)s::text[]) WITH ORDINALITY AS asked (folded_domain, place)
 ), known AS (
-    SELECT place, asked_domain, initial, first.folded_domain, first.plain_domain
-    FROM asked CROSS JOIN LATERAL (
+    SELECT initial, first.folded_domain, first.plain_domain
+    FROM (SELECT DISTINCT initial FROM asked) AS each CROSS JOIN LATERAL (
         SELECT folded_domain, plain_domain
         FROM knowledge_document_people
         WHERE field = 'address' AND own AND folded_domain >= initial
         ORDER BY folded_domain, plain_domain LIMIT 1
     ) AS first
     UNION ALL
-    SELECT place, asked_domain, initial, next.folded_domain, next.plain_domain
+    SELECT initial, next.folded_domain, next.plain_domain
     FROM known CROSS JOIN LATERAL (
         SELECT person.folded_domain, person.plain_domain
         FROM knowledge_document_people AS person
@@ -59,7 +59,7 @@ WITH RECURSIVE asked AS (
     WHERE left(known.folded_domain, 1) = initial
 )
 SELECT place, folded_domain, plain_domain
-FROM known
+FROM asked JOIN known USING (initial)
 WHERE similarity(folded_domain, asked_domain) >= 0.3
 ORDER BY similarity(folded_domain, asked_domain) DESC, folded_domain, plain_domain
 LIMIT 100
@@ -81,4 +81,4 @@ FROM (
 -- The documents that were found.
 SELECT id, content, tags, metadata, source, updated_at, expires_at
 FROM knowledge_documents
-WHERE id = ANY (%(ids)s::text[])
+WHERE id = ANY (%(ids)s::text[]) AND {tags} AND (expires_at IS NULL OR expires_at > now())

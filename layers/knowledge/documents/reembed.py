@@ -123,20 +123,28 @@ class Reembedding:
     def fill(self, progress: Progress) -> None:
         """Give every document that has none its vector of the next model; batches are kept as they are done.
 
-        Raises EmbeddingFailed, at the end, with the documents that the model refuses.
+        Raises EmbeddingFailed, at the end, with the documents that the model refuses; Conflict when the change is given
+        up meanwhile.
         """
-        counted = self._database.run(lambda t: t.execute(_SQL["count"]).fetchone()) or {"documents": 0, "done": 0}
-        documents, done = counted["documents"], counted["done"]
+        documents, done = self._database.run(_count)
         refused: list[Problem] = []
         after = ""
         progress(done, documents)
-        while rows := self._database.run(lambda t, after=after: _pending(t, after, BATCH)):
+        while rows := self._database.run(lambda t, after=after: self._pending(t, after)):
             filled = self._embed(rows, refused)
-            self._database.run(lambda t, filled=filled: t.execute(_SQL["fill"], filled))
+            self._database.run(lambda t, filled=filled: self._fill(t, filled))
             done += len(filled["ids"])
             after = rows[-1]["id"]
             progress(done, max(documents, done))
         _raise_refused(refused)
+
+    def _pending(self, transaction: Transaction, after: str) -> list[dict[str, Any]]:
+        _hold_change(transaction)
+        return _pending(transaction, after, BATCH)
+
+    def _fill(self, transaction: Transaction, filled: dict[str, Any]) -> None:
+        _hold_change(transaction)
+        transaction.execute(_SQL["fill"], filled)
 
     def switch(self) -> bool:
         """Answer from the next vectors from now on; False when too much was written meanwhile to be embedded at once.
@@ -266,6 +274,20 @@ def drop_old(database: Database) -> bool:
 def _there(transaction: Transaction, statement: LiteralString, **parameters: str) -> bool:
     row = transaction.execute(_SQL[statement], parameters).fetchone()
     return row is not None and row["there"]
+
+
+def _count(transaction: Transaction) -> tuple[int, int]:
+    """All documents, and those that have their next vector."""
+    _hold_change(transaction)
+    counted = transaction.execute(_SQL["count"]).fetchone()
+    assert counted is not None
+    return counted["documents"], counted["done"]
+
+
+def _hold_change(transaction: Transaction) -> None:
+    """Keep the change of model from being given up until the transaction ends. Raises Conflict where it was already."""
+    if transaction.execute(_SQL["hold_change"]).fetchone() is None:
+        raise Conflict("the change of model was aborted, or done by somebody else")
 
 
 def _pending(transaction: Transaction, after: str, limit: int) -> list[dict[str, Any]]:

@@ -2,6 +2,10 @@
 -- The change of model that is under way.
 SELECT model, version, dimensions, started_at FROM knowledge_reembeddings WHERE collection = 'documents'
 
+-- hold_change --
+-- The change of model that is under way, which nobody ends before this transaction does.
+SELECT FROM knowledge_reembeddings WHERE collection = 'documents' FOR SHARE
+
 -- stored_model --
 -- The model whose vectors queries are answered from.
 SELECT model, version, dimensions FROM knowledge_embedding_models WHERE collection = 'documents'

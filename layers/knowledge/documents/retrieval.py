@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from knowledge import correlation, metrics
+from knowledge import __version__, correlation, metrics
 from knowledge.cache.answers import KeptAnswer
 from knowledge.cache.base import Cache, NoCache
 from knowledge.cache.embeddings import CachingEmbedder
@@ -25,7 +25,7 @@ from knowledge.search import fusion, mmr
 from knowledge.search.people import PERSON_SCORE, mentions
 from knowledge.telemetry import logger, record
 from knowledge.text_hash import HashText, text_hasher
-from spot_sdk.documents import KnowledgeDocument, Leg, LegDebug, Query, QueryDebug, QueryResult
+from spot_sdk.documents import MAX_TOP_K, KnowledgeDocument, Leg, LegDebug, Query, QueryDebug, QueryResult
 from spot_sdk.errors import KnowledgeError
 from spot_sdk.slow_queries import SlowQuery
 from spot_sdk.tag_expression import TagExpression, parse
@@ -164,7 +164,7 @@ class Retrieval:
         """Whatever an answer depends on."""
         model = self._embedder.model
         asked = query.model_dump_json(exclude={"debug"})
-        parts = (asked, model.model, model.version, str(model.dimensions), moment.state)
+        parts = (__version__, asked, model.model, model.version, str(model.dimensions), moment.state)
         return f"answer:{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()}"
 
     def _search_for(self, query: Query, legs: _Legs) -> QueryResult:
@@ -218,11 +218,12 @@ class Retrieval:
         """Who is named or written to in the question: as stored, or looking just like it."""
         if not mentions(legs.text):
             return {}
-        return {
-            document.id: document
-            for document in legs.people(top_k)
+        named = [
+            document
+            for document in legs.people(MAX_TOP_K)  # what is merely near may stand before who is named
             if _score(document) >= PERSON_SCORE and document.evidence and document.evidence.match != "near"
-        }
+        ]
+        return {document.id: document for document in named[:top_k]}
 
 
 class _Legs:

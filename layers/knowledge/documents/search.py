@@ -93,6 +93,7 @@ class DocumentSearch:
         """Of each of these documents that is still there, in order, its similarity to all of them, in order."""
 
         def work(transaction: Transaction) -> dict[str, list[float]]:
+            hold_for_reading(transaction, self._model)
             rows = transaction.execute(_SQL["likeness"], {"ids": list(ids)})
             return {row["id"]: [_in_range(value) for value in row["likeness"]] for row in rows}
 

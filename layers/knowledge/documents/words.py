@@ -12,6 +12,7 @@ from knowledge.db.connection import Database, Transaction
 from knowledge.db.statements import load_statements
 from knowledge.search import bm25
 from knowledge.tags.sql import TagFilter, tag_filter
+from spot_sdk.errors import InvalidInput
 from spot_sdk.tag_expression import TagExpression
 
 _SQL = load_statements(Path(__file__).with_name("words.sql"))
@@ -70,13 +71,18 @@ class WordIndex:
     def use_language(self, language: str) -> bool:
         """Take words by a text search configuration of PostgreSQL (``simple``, ``english``, …); True where that is new.
 
-        All words are made anew then, in one transaction: writers wait for it, questions do not.
+        All words are made anew then, in one transaction: writers wait for it, questions do not. Raises InvalidInput
+        where PostgreSQL has no such configuration.
         """
 
         def work(transaction: Transaction) -> bool:
+            if transaction.execute(_SQL["has_language"], {"language": language}).fetchone() is None:
+                raise InvalidInput(f"PostgreSQL has no text search configuration {language!r}")
+            transaction.execute(_SQL["hold_writers"])
             changed = transaction.execute(_SQL["set_language"], {"language": language}).rowcount == 1
             if changed:
                 transaction.execute(_SQL["rewrite"])
+                transaction.execute(_SQL["count_change"])
             return changed
 
         return self._database.run(work)

@@ -84,6 +84,18 @@ SELECT knowledge_fold_word_changes() AS folded
 -- The text search configuration that the words are made by.
 SELECT language::text FROM knowledge_search_languages WHERE collection = 'documents'
 
+-- has_language --
+-- Whether there is a text search configuration of this name.
+SELECT FROM pg_ts_config WHERE cfgname = %(language)s AND pg_ts_config_is_visible(oid)
+
+-- hold_writers --
+-- Nobody writes words in the former language meanwhile.
+LOCK TABLE knowledge_documents IN SHARE MODE
+
+-- count_change --
+-- Answers that were kept are stale: the words count otherwise now.
+INSERT INTO knowledge_changes (collection, changes) VALUES ('documents', 1)
+
 -- set_language --
 -- Another text search configuration; true when it was another before.
 UPDATE knowledge_search_languages SET language = %(language)s::regconfig

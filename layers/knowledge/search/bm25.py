@@ -82,9 +82,11 @@ def best(index: WordIndex[Row], limit: int) -> Found[Row]:
     statistics = index.statistics()
     words = weigh(statistics)
     mean_length = statistics.mean_length
-    # Words that no document holds weigh as well: what a question asks for and nobody has lowers what it can find.
-    weight = sum(word.weight for word in words)
     known = [word for word in words if word.share > 0]
+    # Words that no document holds weigh as well: what a question asks for and nobody has lowers what it can find. But
+    # not more than the others together: a mail has tracking ids and the like without end.
+    held = sum(word.weight for word in known)
+    weight = held + min(held, sum(word.weight for word in words) - held)
 
     def found(rows: list[Row], plan: Literal["candidates", "all", "candidates_then_all", "no_words"]) -> Found[Row]:
         return Found(rows, known, mean_length, weight, plan, statistics.matching)
@@ -102,13 +104,16 @@ def best(index: WordIndex[Row], limit: int) -> Found[Row]:
 
 
 def weigh(statistics: Statistics) -> list[Word]:
-    """The words of the question that weigh most, the rarest first."""
+    """The words of the question that weigh most, the rarest first: of those that documents hold, and of the others."""
     documents = statistics.documents
     words = [
         Word(text, _share(held, documents), statistics.asked[text] * idf(held, documents))
         for text, held in statistics.holding.items()
     ]
-    heaviest = sorted(words, key=lambda word: (-word.weight, word.text))[:MAX_WORDS]
+    words.sort(key=lambda word: (-word.weight, word.text))
+    held = [word for word in words if word.share > 0]
+    others = [word for word in words if word.share == 0]
+    heaviest = held[:MAX_WORDS] + others[:MAX_WORDS]
     return sorted(heaviest, key=lambda word: (word.share, word.text))
 
 

@@ -23,6 +23,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from typing import Literal, NamedTuple
 
+from spot_sdk.checks import storable
 from spot_sdk.documents import Evidence
 
 PERSON_SCORE = 0.6
@@ -210,7 +211,7 @@ def mentions(text: str) -> Mentions:
 
 def _decoded(words: re.Match[str]) -> str:
     try:
-        return str(make_header(decode_header(words[0])))
+        return storable(str(make_header(decode_header(words[0]))))  # a sender may have encoded what is no text
     except (HeaderParseError, LookupError, UnicodeError, ValueError):
         return words[0]
 

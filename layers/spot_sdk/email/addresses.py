@@ -22,6 +22,7 @@ _MAX_STRICT_OF_A_MAIL = 3_000
 _PIECE = re.compile(
     r'"(?P<quoted>(?:[^"\\]|\\.){0,250}+)"|<(?P<address>[^<>]*+)>?|(?P<end>[,;])|\([^()]{0,250}+\)|[^",;<(]++|[("]'
 )
+_BETWEEN_WORDS = re.compile(r"\?=\s+=\?")
 _BARE = re.compile(r"""[^\s()<>"'@]++@[^\s()<>"']*+""")
 
 
@@ -57,7 +58,9 @@ class AddressReader:
         if len(value) > _MAX_STRICT or self._strict_left < 0:
             self._repairs.note("an address header is very long, and was read loosely")
             return None
-        if "(" in value:  # the policy would leave comments out, and readers show some of them
+        # The policy would leave comments out, and readers show some of them; it puts a blank between encoded words
+        # where readers put none, and would tear a name apart.
+        if "(" in value or _BETWEEN_WORDS.search(value):
             return None
         if not names_unknown_charset(value):
             try:

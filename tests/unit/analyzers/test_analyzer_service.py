@@ -36,7 +36,12 @@ def store() -> FakeKnowledgeClient:
 
 
 async def call(
-    store: FakeKnowledgeClient, method: str = "POST", path: str = "/internal/analyze", *, key: str | bytes = KEY, **body: Any
+    store: FakeKnowledgeClient,
+    method: str = "POST",
+    path: str = "/internal/analyze",
+    *,
+    key: str | bytes = KEY,
+    **body: Any,
 ) -> httpx.Response:
     app = rules_app.analyzer(ENVIRONMENT, store.for_analysis).app()
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
