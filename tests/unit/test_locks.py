@@ -16,7 +16,19 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCKS = ("run", "dev", "layer", "sam", "scan", "bench", "providers", "localstack")
-OURS = {"spot_sdk", "knowledge", "functions", "local", "cli", "console", "examples", "tests", "bench", "eval"}
+OURS = {
+    "spot_sdk",
+    "knowledge",
+    "functions",
+    "local",
+    "cli",
+    "console",
+    "mcp_server",
+    "examples",
+    "tests",
+    "bench",
+    "eval",
+}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
@@ -120,7 +132,7 @@ def test_the_sdk_needs_pydantic_and_httpx_and_for_front_matter_yaml() -> None:
 def test_running_imports_nothing_that_the_run_lock_lacks() -> None:
     """Tests run in the larger environment, so a package that only tests install would go unnoticed otherwise."""
     pins = locked("run")
-    used = list(third_party("layers", "functions", "local", "cli", "console", "examples"))
+    used = list(third_party("layers", "functions", "local", "cli", "console", "mcp_server", "examples"))
     assert ("layers/knowledge/db/migrate.py", "psycopg") in used
     assert not [(file, distribution) for file, distribution in used if distribution not in pins]
 
