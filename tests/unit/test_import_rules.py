@@ -19,6 +19,7 @@ PACKAGES = (
     "local",
     "cli",
     "console",
+    "mcp_server",
     "examples/providers",
     "examples/analyzers",
 )
@@ -61,6 +62,8 @@ OFFENCES = [
     ("local", "import examples.providers.service", "nothing imports a leaf"),
     ("console", "import knowledge.settings", "the console knows the SDK only"),
     ("local", "import console.session", "nothing but its function imports the console"),
+    ("mcp_server", "import knowledge.documents.store", "the MCP server knows the items only"),
+    ("mcp_server", "import psycopg", "the MCP server knows the items only"),
     ("examples.providers", "import knowledge.settings", "example providers know the SDK only, as anybody's do"),
     ("local", "import examples.analyzers.settings", "nothing imports a leaf"),
     ("examples.analyzers", "import knowledge.settings", "example analyzers know the SDK only, as anybody's do"),
