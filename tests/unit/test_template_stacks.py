@@ -155,6 +155,29 @@ def test_no_policy_is_chosen_by_a_choice_within_a_choice() -> None:
             assert not [it for it in policy.get("Fn::If", []) if isinstance(it, dict) and "Fn::If" in it], function
 
 
+@pytest.mark.parametrize(
+    ("parameters", "models"),
+    [
+        ({"EmbeddingBackend": "ollama"}, None),
+        ({"EmbeddingBackend": "ollama", "EmbeddingNextModel": "bge-m3"}, None),
+        ({}, ["amazon.titan-embed-text-v2:0"]),
+        ({"EmbeddingModel": "one"}, ["one"]),
+        ({"EmbeddingModel": "one", "EmbeddingNextModel": "two"}, ["one", "two"]),
+        ({"EmbeddingModel": "one", "EmbeddingNextDimensions": "512"}, ["one", "amazon.titan-embed-text-v2:0"]),
+        ({"EmbeddingModel": "one", "EmbeddingNextBackend": "bedrock", "EmbeddingNextModel": "two"}, ["one", "two"]),
+        ({"EmbeddingModel": "one", "EmbeddingNextBackend": "openai", "EmbeddingNextModel": "two"}, ["one"]),
+    ],
+)
+def test_todays_model_may_be_invoked_and_the_one_that_follows(
+    parameters: dict[str, str], models: list[str] | None
+) -> None:
+    stack = deployed(**parameters)
+    assert ("EmbeddingPolicy" in stack.resources) == (models is not None)
+    if models:
+        (statement,) = stack.properties("EmbeddingPolicy")["PolicyDocument"]["Statement"]
+        assert [arn.rpartition("/")[2] for arn in statement["Resource"]] == models
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_without_users_of_their_own_all_functions_are_the_owner(function: str) -> None:
     stack = deployed(**OWN)
