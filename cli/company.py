@@ -1,19 +1,21 @@
-"""The example company: its two providers, run beside the stack, and what they bring into the store."""
+"""The example company: two providers and an analyzer, run beside the stack, and what they bring into the store."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from local.processes import Child
 from local.settings import child_environment
 from local.spot_file import write_spot_file
-from local.stack import RunningStack
+from local.stack import HOST, RunningStack
 from spot_sdk.access import IssueKey
 from spot_sdk.errors import DeadlineExceeded, SyncRunning, Unavailable
 from spot_sdk.operators import OperatorClient
@@ -32,17 +34,27 @@ _POLL_S = 0.3
 
 
 class Company:
-    """The providers of the example company, as companions of a stack (see ``run_stack``)."""
+    """The services of the example company, as companions of a stack (see ``run_stack``)."""
 
     def __init__(self, report: Callable[[str], None] = lambda step: None) -> None:
         self._report = report
 
+    @cached_property
+    def _analyzer_socket(self) -> socket.socket:
+        """Functions start before the analyzer does and are told where it will be, so its port is taken early."""
+        return socket.create_server((HOST, 0))
+
+    def functions(self) -> dict[str, str]:
+        """What the stack's functions are told of the company."""
+        return {"CONSOLE_ANALYZER_URL": f"http://{HOST}:{self._analyzer_socket.getsockname()[1]}"}
+
     def start(self, stack: RunningStack) -> Iterator[Child]:
-        """Start a process for each provider on a free port of loopback, with the store's address and a key of its own.
+        """Start a process for each provider on a free port of loopback, with the store's address and a key of its own,
+        and one for the analyzer.
 
         When all are there, the stack's operators' file says where they listen, so that schedules find them.
         """
-        self._report("starting the example providers")
+        self._report("starting the example providers and the analyzer")
         children: dict[str, Child] = {}
         for provider_id, source in PROVIDERS.items():
             children[provider_id] = Child.start(
@@ -57,7 +69,20 @@ class Company:
                 ),
             )
             yield children[provider_id]
+        with self._analyzer_socket as listening:
+            analyzer = Child.start(
+                "analyzer rules",
+                [sys.executable, "-P", "-m", "examples.analyzers.rules", "--fd", str(listening.fileno())],
+                log_path=stack.home.log_path("analyzer-rules"),
+                ready_text=_READY_TEXT,
+                environment=child_environment(
+                    SPOT_KNOWLEDGE_URL=stack.knowledge_url, SPOT_INTERNAL_API_KEY=stack.api_key
+                ),
+                pass_fds=[listening.fileno()],
+            )
+        yield analyzer
         urls = {id_: _address_in(child.wait_until_ready(_START_TIMEOUT_S)) for id_, child in children.items()}
+        analyzer.wait_until_ready(_START_TIMEOUT_S)
         write_spot_file(stack.home.spot_path, urls)
 
     def sync(self, stack: RunningStack) -> None:

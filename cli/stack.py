@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,7 +70,7 @@ def up(
         note("Ctrl-C stops everything; the data stays.")
 
     run_stack(
-        LocalSettings.from_environment(),
+        _settings(company),
         on_ready=on_ready,
         stay=True,
         report=steps,
@@ -94,7 +95,12 @@ def demo() -> None:
         if _introduce(company, stack, steps):
             company.sync(stack)
 
-    run_stack(LocalSettings.from_environment(), on_ready=on_ready, stay=False, report=steps, companions=company.start)
+    run_stack(_settings(company), on_ready=on_ready, stay=False, report=steps, companions=company.start)
+
+
+def _settings(company: Company | None) -> LocalSettings:
+    settings = LocalSettings.from_environment()
+    return replace(settings, functions={**company.functions(), **settings.functions}) if company else settings
 
 
 class _Steps:

@@ -24,18 +24,18 @@ def check(visit: Visit) -> Answer:
     if not raw.strip():
         return show(visit)
     email = Email.from_bytes(raw)
-    verdict = None if visit.access.analyzer_url is None else _judged(visit.access.analyzer_url, email)
+    verdict = None if visit.access.analyzer_url is None else _judged(visit, visit.access.analyzer_url, email)
     return page("mail.html", visit=visit, email=email, verdict=verdict)
 
 
-def _judged(url: str, email: Email) -> AnalysisResult:
+def _judged(visit: Visit, url: str, email: Email) -> AnalysisResult:
     """What the analyzer says. Raises Unavailable when it says nothing that can be read."""
     body = AnalysisRequest(email=email).model_dump_json()
     try:
         answer = httpx.post(
             f"{url.rstrip('/')}/internal/analyze",
             content=body,
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": "application/json", "X-Internal-API-Key": next(iter(visit.access.keys()), "")},
             timeout=_TIMEOUT_S,
             trust_env=False,
         ).raise_for_status()

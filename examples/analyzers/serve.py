@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import socket
 import sys
 from collections.abc import Callable
 
@@ -20,6 +21,7 @@ def serve(name: str, make: Callable[[], AnalyzerService], port: int) -> None:
     arguments.add_argument(
         "--port", type=int, default=port, help="the port to listen on, 0 for any free one (default: %(default)s)"
     )
+    arguments.add_argument("--fd", type=int, help="a socket that listens already, instead of an address and a port")
     chosen = arguments.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -27,4 +29,6 @@ def serve(name: str, make: Callable[[], AnalyzerService], port: int) -> None:
         service = make()
     except SettingsError as error:
         sys.exit(f"{name}: {error}")
-    uvicorn.run(service.app(), host=chosen.host, port=chosen.port, log_config=None, access_log=False)
+    sockets = None if chosen.fd is None else [socket.socket(fileno=chosen.fd)]
+    config = uvicorn.Config(service.app(), host=chosen.host, port=chosen.port, log_config=None, access_log=False)
+    uvicorn.Server(config).run(sockets)

@@ -194,6 +194,17 @@ def test_a_mail_is_read_and_what_is_broken_in_it_said(page: Page, tmp_path: Path
     expect(page.locator("pre")).to_contain_text("Pay now.")
 
 
+def test_a_forged_mail_is_told_with_the_documents_that_show_it(page: Page) -> None:
+    page.get_by_role("link", name="Mail check").click()
+    page.locator("input[type=file]").set_input_files(MAILS / "06-executive-freemail.eml")
+    page.get_by_role("button", name="Check").click()
+    verdict = page.get_by_role("region", name="Phishing")
+    expect(verdict).to_contain_text("confidence")
+    verdict.get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("pre").first).not_to_be_empty()
+
+
 def test_the_dashboard_draws_the_templates_widgets(page: Page) -> None:
     page.get_by_role("link", name="Query lab").click()
     page.get_by_label("Text").fill("a question that is measured")

@@ -48,6 +48,7 @@ def _running_stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cli.stack, "run_stack", run_stack)
     monkeypatch.setattr(cli.stack, "KnowledgeClient", lambda url, key: FakeKnowledgeClient([policy, aurelia]))
     monkeypatch.setattr(Company, "sync", lambda self, stack: None)
+    monkeypatch.setattr(Company, "functions", lambda self: {})
 
 
 def fail_to_sync(*_: object) -> None:
