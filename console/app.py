@@ -7,11 +7,11 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from console.pages import dashboard, documents, mail, overview, query_lab, slow
+from console.pages import dashboard, documents, items, mail, overview, query_lab, slow
 from console.rendering import page, static_file
 from console.session import COOKIE, LIFETIME_S, Sessions
 from console.visit import Access, Answer, Visit, redirect
-from spot_sdk.errors import KnowledgeError
+from spot_sdk.errors import Forbidden, KnowledgeError, NotFound, PayloadTooLarge
 
 Page = Callable[[Visit], Answer]
 
@@ -19,7 +19,6 @@ HOME = "/console"
 SIGN_IN = "/console/sign-in"
 STATIC = "/console/static/"
 MAX_FORM_BYTES = 5_000_000
-_FOREIGN_FORM = "This form is not of your session. Go back, reload the page and send it again."
 
 PAGES: dict[tuple[str, str], Page] = {
     ("GET", HOME): overview.show,
@@ -35,6 +34,8 @@ PAGES: dict[tuple[str, str], Page] = {
     ("GET", "/console/dashboard"): dashboard.show,
     ("GET", "/console/dashboard/data"): dashboard.data,
     ("GET", "/console/slow"): slow.show,
+    ("GET", "/console/items"): items.show,
+    ("GET", "/console/item"): items.show_one,
     ("GET", "/console/mail"): mail.show,
     ("POST", "/console/mail"): mail.check,
 }
@@ -79,25 +80,29 @@ class Console:
         if not self._sessions.is_valid(session):
             return self._send_to_sign_in(visit)
         visit.form_token = self._sessions.form_token(session)
-        if visit.method == "POST":
-            if len(visit.body) > MAX_FORM_BYTES:
-                return self._problem(visit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "That is too large to send.")
-            if not self._sessions.is_form_token(visit.form.get("form_token", ""), session):
-                return self._problem(visit, HTTPStatus.FORBIDDEN, _FOREIGN_FORM)
-            if visit.path == "/console/sign-out":
-                return redirect(SIGN_IN, _cookie("", visit, lifetime_s=0))
-        found = PAGES.get((visit.method, visit.path.rstrip("/") or HOME))
-        if found is None:
-            return self._problem(visit, HTTPStatus.NOT_FOUND, "There is no such page.")
         try:
+            if visit.method == "POST":
+                self._require_our_form(visit, session)
+                if visit.path == "/console/sign-out":
+                    return redirect(SIGN_IN, _cookie("", visit, lifetime_s=0))
+            found = PAGES.get((visit.method, visit.path.rstrip("/") or HOME))
+            if found is None:
+                raise NotFound("There is no such page.")
             return found(visit)
         except KnowledgeError as error:
-            return self._problem(visit, error.status, str(error), error)
+            return self._problem(visit, error)
 
-    def _problem(self, visit: Visit, status: int, message: str, error: KnowledgeError | None = None) -> Answer:
+    def _require_our_form(self, visit: Visit, session: str) -> None:
+        """Raises PayloadTooLarge, InvalidRequest for what is no form, and Forbidden for one of another session."""
+        if len(visit.body) > MAX_FORM_BYTES:
+            raise PayloadTooLarge("That is too large to send.")
+        if not self._sessions.is_form_token(visit.form.get("form_token", ""), session):
+            raise Forbidden("This form is not of your session. Go back, reload the page and send it again.")
+
+    def _problem(self, visit: Visit, error: KnowledgeError) -> Answer:
         template = "problem_part.html" if visit.is_live else "problem.html"
-        shown = HTTPStatus.OK if visit.is_live else status  # htmx shows no answer that failed
-        return page(template, shown, visit=visit, code=int(status), message=message, error=error)
+        shown = HTTPStatus.OK if visit.is_live else error.status  # htmx shows no answer that failed
+        return page(template, shown, visit=visit, error=error)
 
     def _send_to_sign_in(self, visit: Visit) -> Answer:
         where = SIGN_IN

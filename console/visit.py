@@ -7,8 +7,6 @@ import base64
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from email.parser import BytesParser
-from email.policy import HTTP
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -16,8 +14,11 @@ from urllib.parse import parse_qsl
 
 import httpx
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import Field, File, create_form_parser
 
 from spot_sdk.client import KnowledgeClient
+from spot_sdk.errors import InvalidRequest
 from spot_sdk.operators import OperatorClient
 
 T = TypeVar("T")
@@ -103,13 +104,24 @@ class Visit:
 
     @cached_property
     def _parts(self) -> dict[str, bytes]:
-        head = f"Content-Type: {self.content_type}\r\n\r\n".encode("utf-8", "replace")
-        message = BytesParser(policy=HTTP).parsebytes(head + self.body)
-        parts = message.iter_parts() if message.is_multipart() else ()
+        """A multipart form's fields and files, the last of equal names. Raises InvalidRequest."""
         found: dict[str, bytes] = {}
-        for part in parts:
-            content: Any = part.get_payload(decode=True)
-            found[str(part.get_param("name", header="content-disposition") or "")] = content or b""
+
+        def keep_field(field: Field) -> None:
+            found[_text(field.field_name)] = field.value or b""
+
+        def keep_file(file: File) -> None:
+            file.file_object.seek(0)
+            found[_text(file.field_name)] = file.file_object.read()
+
+        headers = {"Content-Type": self.content_type.encode("utf-8", "replace")}
+        in_memory = {"MAX_MEMORY_FILE_SIZE": len(self.body), "MAX_FIELDS": 100}
+        try:
+            parser = create_form_parser(headers, keep_field, keep_file, config=in_memory)
+            parser.write(self.body)
+            parser.finalize()
+        except FormParserError as error:
+            raise InvalidRequest("That form cannot be read.") from error
         return found
 
     @cached_property
@@ -160,3 +172,7 @@ class Visit:
             OperatorClient(url, key, transport=transport) as operators,
         ):
             yield Store(knowledge, operators)
+
+
+def _text(name: bytes | None) -> str:
+    return (name or b"").decode("utf-8", "replace")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import socket
 import sys
 from collections.abc import Callable
 
@@ -29,6 +28,4 @@ def serve(name: str, make: Callable[[], AnalyzerService], port: int) -> None:
         service = make()
     except SettingsError as error:
         sys.exit(f"{name}: {error}")
-    sockets = None if chosen.fd is None else [socket.socket(fileno=chosen.fd)]
-    config = uvicorn.Config(service.app(), host=chosen.host, port=chosen.port, log_config=None, access_log=False)
-    uvicorn.Server(config).run(sockets)
+    uvicorn.run(service.app(), host=chosen.host, port=chosen.port, fd=chosen.fd, log_config=None, access_log=False)

@@ -24,6 +24,7 @@ from spot_sdk.documents import (
     Stats,
     Version,
 )
+from spot_sdk.items import ItemList, WholeItem
 from spot_sdk.knowledge_tags import WELL_KNOWN_TAGS
 from spot_sdk.slow_queries import SlowQueries
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted
@@ -60,6 +61,18 @@ def stats() -> Stats:
 def slow_queries() -> SlowQueries:
     """The last fifty queries that took long, newest first: plans and timings, and a hash for the text."""
     return wiring.slow_queries().latest()
+
+
+@app.get("/api/v1/knowledge-layer/items")
+def list_items(text: Annotated[str, Query()] = "", compartment: Annotated[str, Query()] = "") -> ItemList:
+    """Items of the compartments that operators were granted: what a text finds, or the working set."""
+    return wiring.items_view().list(text, compartment)
+
+
+@app.get("/api/v1/knowledge-layer/item")
+def show_item(item_id: Annotated[str, Query(alias="id")]) -> WholeItem:
+    """One item in full; that it was read is recorded."""
+    return wiring.items_view().read(item_id)
 
 
 @app.get("/api/v1/knowledge/documents")

@@ -211,6 +211,12 @@ def console() -> ConsoleSettings:
     )
 
 
+def console_grants(environment: Mapping[str, str] | None = None) -> frozenset[str]:
+    """The compartments of the Knowledge Layer that operators see: CONSOLE_GRANTS, separated by commas."""
+    named = (os.environ if environment is None else environment).get("CONSOLE_GRANTS", "")
+    return frozenset(name.strip() for name in named.split(",") if name.strip())
+
+
 def sync() -> SyncSettings:
     return _read(
         SyncSettings,

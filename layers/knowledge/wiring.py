@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from knowledge.embedding.base import Embedder
     from knowledge.embedding.settings_model import EmbeddingSettings
     from knowledge.items.layer import KnowledgeLayer
+    from knowledge.items.view import ItemsView
     from knowledge.sync.config import Provider, SpotConfig
     from knowledge.sync.provider import ProviderAnswer
     from knowledge.sync.schedules import Change, Schedules
@@ -182,6 +183,13 @@ def items() -> KnowledgeLayer:
     from knowledge.items.layer import KnowledgeLayer
 
     return KnowledgeLayer.on(database())
+
+
+@cache
+def items_view() -> ItemsView:
+    from knowledge.items.view import ItemsView
+
+    return ItemsView(items(), settings.console_grants())
 
 
 @cache
@@ -380,6 +388,7 @@ _CONSTRUCTORS = (
     _hash_text,
     words,
     items,
+    items_view,
     provider_sync,
     keys,
     keyring,

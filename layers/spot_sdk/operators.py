@@ -15,11 +15,13 @@ from spot_sdk.client import DEFAULT_TIMEOUT_S
 from spot_sdk.connection import StoreConnection
 from spot_sdk.documents import DocumentPage, ExpireResult, KnowledgeDocument, ListDocuments
 from spot_sdk.errors import InvalidRequest, NotFound
+from spot_sdk.items import ItemList, WholeItem
 from spot_sdk.retrying import RetryPolicy
 from spot_sdk.slow_queries import SlowQueries
 from spot_sdk.sync import Providers, ProviderStatus, SyncAccepted, SyncRunRecord, SyncRuns
 
 _KEYS_PATH = "/api/v1/keys"
+_ITEMS_PATH = "/api/v1/knowledge-layer"
 _PROVIDERS_PATH = "/api/v1/plugins/context_provider"
 
 _MOST_RUNS = 500  # that the store lists at once
@@ -94,6 +96,20 @@ class OperatorClient:
     async def slow_queries(self) -> SlowQueries:
         """The last fifty queries that took long, newest first."""
         return await self._connection.call(SlowQueries, "GET", "/debug/slow-queries", above_api=True)
+
+    async def items(self, text: str = "", compartment: str = "") -> ItemList:
+        """Items of the Knowledge Layer that operators may see: what a text finds, or the working set.
+
+        Raises NotFound where they see none.
+        """
+        query = urlencode({"text": text, "compartment": compartment})
+        return await self._connection.call(ItemList, "GET", f"{_ITEMS_PATH}/items?{query}", above_api=True)
+
+    async def item(self, item_id: str) -> WholeItem:
+        """One item in full; that it was read is recorded. Raises NotFound."""
+        return await self._connection.call(
+            WholeItem, "GET", f"{_ITEMS_PATH}/item?id={_quoted(item_id)}", above_api=True
+        )
 
     async def keys(self) -> list[KeyRecord]:
         """The keys that were issued, without the keys themselves."""

@@ -17,6 +17,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from cli.database import stack_variables
+from knowledge.db.connection import Database
+from knowledge.items.layer import KnowledgeLayer
+from knowledge.items.model import ItemDraft
+from knowledge.items.session import AgentClass, Session
 from local.home import Home
 from local.settings import CHECKOUT, child_environment
 
@@ -24,7 +29,7 @@ CHROMIUM = shutil.which("chromium")
 MAILS = CHECKOUT / "examples" / "company" / "mails"
 PATIENCE_MS = 60_000
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7 * 7 }}'
-PAGES = ("", "/query?text=payment&tags=policy", "/documents", "/mail", "/dashboard", "/slow")
+PAGES = ("", "/query?text=payment&tags=policy", "/documents", "/mail", "/dashboard", "/slow", "/items")
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -43,7 +48,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     home = Home(tmp_path_factory.mktemp("console") / "home")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    environment = child_environment(KNOWLEDGE_HOME=str(home.path), PORT=str(port), EMBEDDING_BACKEND="hash")
+    environment = child_environment(
+        KNOWLEDGE_HOME=str(home.path), PORT=str(port), EMBEDDING_BACKEND="hash", CONSOLE_GRANTS="home"
+    )
     command = [sys.executable, "-c", "from cli.main import main; main()", "up"]
     with subprocess.Popen(command, env=environment, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as up:
         try:
@@ -66,10 +73,32 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             httpx.post(
                 f"{running.knowledge_url}/upsert", json=document, headers={"X-Internal-API-Key": found.key}
             ).raise_for_status()
+            store_items(stack_variables((home, running))["DATABASE_URL"])
             yield found
         finally:
             up.send_signal(signal.SIGINT)
             up.communicate(timeout=120)
+
+
+def store_items(dsn: str) -> None:
+    """One item that operators see, which means harm, and one that they do not."""
+    owner = Session("justine", AgentClass.OWNER)
+    database = Database(lambda: dsn, application_name="test")
+    layer = KnowledgeLayer.on(database)
+    for compartment in ("home", "work"):
+        layer.compartments.add(compartment, owner)
+        layer.store.store(
+            ItemDraft(
+                type="fact",
+                title=f"Boiler {compartment} {HOSTILE}",
+                summary=HOSTILE,
+                body={HOSTILE: HOSTILE},
+                compartment=compartment,
+                tags=[HOSTILE],
+            ),
+            owner,
+        )
+    database.close()
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +232,18 @@ def test_a_forged_mail_is_told_with_the_documents_that_show_it(page: Page) -> No
     verdict.get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     expect(page.locator("pre").first).not_to_be_empty()
+
+
+def test_items_of_the_compartments_in_sight_are_found_and_read(page: Page) -> None:
+    page.get_by_role("link", name="Items").click()
+    expect(page.get_by_label("Compartment").locator("option")).to_have_count(2)
+    expect(page.locator("main tbody tr")).to_have_count(1)
+    page.get_by_label("Text").fill("boiler")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("columnheader", name="Semantic")).to_be_visible()
+    page.locator("main tbody a").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Boiler home {HOSTILE}")
+    expect(page.locator("pre")).to_contain_text("onerror")
 
 
 def test_the_dashboard_draws_the_templates_widgets(page: Page) -> None:

@@ -63,7 +63,7 @@ def test_refuses_what_json_does_not_allow(body: str, reason: str) -> None:
         (base64.b64encode(b"not gzip").decode(), "gzip", "gzip"),
         (base64.b64encode(gzip.compress(b'{"a": 1}')[:-9]).decode(), "gzip", "ends too early"),
         (base64.b64encode(gzip.compress(b"{}") + b"more").decode(), "gzip", "follows"),
-        (base64.b64encode(b"{}").decode(), "br", "'br' is not understood"),
+        (base64.b64encode(b"{}").decode(), "br", "is not understood"),
     ],
 )
 def test_refuses_what_cannot_be_decoded(body: str, encoding: str | None, reason: str) -> None:

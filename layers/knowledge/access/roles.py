@@ -47,6 +47,8 @@ ROLES: tuple[tuple[str, str, Role], ...] = (
     ("POST", f"{_API}/sync-runs/<run_id>/confirm", Role.OPERATOR),
     ("GET", f"{_API}/sync-runs", Role.READER),
     ("GET", "/debug/slow-queries", Role.OPERATOR),
+    ("GET", "/api/v1/knowledge-layer/items", Role.OPERATOR),
+    ("GET", "/api/v1/knowledge-layer/item", Role.OPERATOR),
     ("GET", "/api/v1/keys", Role.OPERATOR),
     ("POST", "/api/v1/keys", Role.OPERATOR),
     ("DELETE", "/api/v1/keys/<name>", Role.OPERATOR),
