@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast, get_args
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from spot_sdk.documents import Query, Strategy
 from spot_sdk.errors import InvalidTagExpression
 from spot_sdk.tag_expression import parse
 
+_NUMBERS: dict[str, type[int] | type[float]] = {"top_k": int, "min_score": float}
 STRATEGIES = cast("tuple[str, ...]", get_args(Strategy))
 
 
@@ -30,7 +32,7 @@ def show(visit: Visit) -> Answer:
     return page(
         "query.html",
         visit=visit,
-        asked=asked,
+        asked=asked | {name: "" for name, kind in _NUMBERS.items() if isinstance(_number(asked[name], kind), str)},
         tags=tags,
         strategies=STRATEGIES,
         result=result,
@@ -45,16 +47,18 @@ def check_tags(visit: Visit) -> Answer:
 
 
 def _question(asked: dict[str, str]) -> Query:
-    numbers: dict[str, Any] = {"top_k": _number(asked["top_k"], int), "min_score": _number(asked["min_score"], float)}
+    numbers: dict[str, Any] = {name: _number(asked[name], kind) for name, kind in _NUMBERS.items()}
     named = {"text": asked["text"], "tags": asked["tags"] or None, "strategy": asked["strategy"]}
     return Query.model_validate(named | numbers | {"debug": True})
 
 
 def _number(text: str, kind: type[int] | type[float]) -> float | str:
+    """The number, or the text where it is none: the field of a form takes no other, and the answer says so."""
     try:
-        return kind(text)
+        number = kind(text)
     except ValueError:
         return text
+    return number if math.isfinite(number) else text
 
 
 def _place(found: Any) -> str:

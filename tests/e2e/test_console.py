@@ -40,6 +40,7 @@ pytestmark = [
 class Stack(NamedTuple):
     url: str
     key: str
+    spot_path: Path
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
                     break
             running = home.running_stack()
             assert running is not None, said
-            found = Stack(running.url, home.api_key())
+            found = Stack(running.url, home.api_key(), home.spot_path)
             document = {
                 "id": f"harm:{HOSTILE}",
                 "content": f"A harmful payment {HOSTILE}",
@@ -319,3 +320,18 @@ def test_the_console_weighs_less_than_300_kilobytes(page: Page) -> None:
     page.goto("/console/dashboard", wait_until="networkidle")
     page.goto("/console", wait_until="networkidle")
     assert 10_000 < sum(weighed) < 300_000
+
+
+def test_a_failed_sync_tells_its_reason_on_the_first_page(page: Page, stack: Stack) -> None:
+    said = stack.spot_path.read_text()
+    stack.spot_path.write_text(re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:1", said))
+    try:
+        page.goto("/console")
+        row = page.locator("#provider-wiki")
+        page.get_by_role("button", name="Sync wiki now").click()
+        expect(row.get_by_text("failed", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+        expect(row.locator(".reason")).to_contain_text("cannot reach")
+        row.get_by_role("link", name="wiki").click()
+        expect(page.locator("main tbody tr").first).to_contain_text("failed")
+    finally:
+        stack.spot_path.write_text(said)
