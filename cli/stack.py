@@ -160,6 +160,7 @@ async def _ask_first_question(stack: RunningStack) -> list[KnowledgeDocument]:
 def _tell_where_things_are(stack: RunningStack) -> None:
     for name, place in {
         "API": stack.knowledge_url,
+        "console": f"{stack.url}/console",
         "health": f"{stack.url}/health",
         "key": f"{stack.home.api_key_path}, in the header X-Internal-API-Key",
         "database": _command("dsn"),

@@ -13,6 +13,7 @@ from typing import Any, cast
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from console.visit import Answer
+from spot_sdk.documents import KnowledgeDocument
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE / "static"
@@ -63,6 +64,11 @@ def ago(moment: datetime | None, now: datetime | None = None) -> str:
     return "now"
 
 
+def _name(document: KnowledgeDocument) -> str:
+    """What a person calls it: somebody's name, a page's title, or else the id."""
+    return str(document.metadata.get("name") or document.metadata.get("title") or document.id)
+
+
 def _utc(moment: datetime | None) -> str:
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
@@ -84,6 +90,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(ago=ago, utc=_utc, count=_count, pretty=_pretty)
+    environment.filters.update(ago=ago, utc=_utc, name=_name, count=_count, pretty=_pretty)
     cast("dict[str, Any]", environment.globals)["static"] = _static
     return environment

@@ -26,6 +26,7 @@ function draw(place, widget) {
     legend: { show: true, live: false },
     cursor: { drag: { x: false, y: false } },
     axes: [{ stroke: ink, grid }, { stroke: ink, grid, size: 60 }],
+    scales: { x: { range: (_, from, to) => from === to ? [from - 600, to + 600] : [from, to] } },
     series: [{}, ...series.map((line, number) => ({
       label: line.label, stroke: lines[number % lines.length], width: 2, spanGaps: true, points: { show: true, size: 4 },
     }))],

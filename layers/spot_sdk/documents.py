@@ -370,7 +370,9 @@ class ListDocuments(BuiltWhenUsed):
 
 
 class DocumentSummary(BuiltWhenUsed):
-    """A stored document at a glance; ``excerpt`` is how its content of so many ``characters`` begins."""
+    """A stored document at a glance: its ``title`` is ``metadata["name"]`` or ``["title"]``, its ``excerpt`` how the
+    content of so many ``characters`` begins.
+    """
 
     id: str
     title: str | None = None

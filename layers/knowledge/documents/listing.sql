@@ -1,6 +1,6 @@
 -- page --
 -- Live documents after an id, in id order, with the beginning of what they say.
-SELECT id, metadata ->> 'title' AS title, source, tags, updated_at, expires_at,
+SELECT id, coalesce(metadata ->> 'name', metadata ->> 'title') AS title, source, tags, updated_at, expires_at,
        length(content) AS characters, left(content, %(excerpt)s) AS excerpt
 FROM knowledge_documents
 WHERE id > %(after)s
