@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from types import TracebackType
@@ -23,12 +24,14 @@ from spot_sdk.documents import (
     UpsertResult,
     Version,
 )
+from spot_sdk.errors import InvalidRequest
 from spot_sdk.retrying import RetryPolicy
 from spot_sdk.settings import (
     api_key_from_environment,
     aws_credentials_from_environment,
     knowledge_url_from_environment,
     query_url_from_environment,
+    timeout_from_environment,
 )
 from spot_sdk.signing import AwsCredentials, RequestSigner, region_of_function_url
 from spot_sdk.sync import RemovalLimits
@@ -36,6 +39,7 @@ from spot_sdk.sync_run import HttpRunCalls, SyncRun
 from spot_sdk.writing import DocumentWriter, Progress, refuse_failures
 
 DEFAULT_TIMEOUT_S = 30.0  # what an HTTP API itself waits for a function
+ANALYSIS_TIMEOUT_S = 5.0
 
 
 class KnowledgeClient:
@@ -110,6 +114,7 @@ class KnowledgeClient:
         email: AnalysedEmail,
         *,
         cache: KnowledgeCache | None = None,
+        timeout_s: float | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> Self:
         """A client for the analysis of one e-mail: ``fetch`` asks with its text by default, within its limits.
@@ -117,10 +122,16 @@ class KnowledgeClient:
         Address and key come from the environment. The clients made here share their connections, which stay open for
         the next e-mail, so there is no need to close one.
 
-        Raises InvalidInput when there is no address, InvalidRequest when the limits make no sense.
+        A call ends after ``timeout_s``, whatever the store does: with DeadlineExceeded, for the mail cannot wait. By
+        default that is SPOT_KNOWLEDGE_TIMEOUT_S, or 5 seconds.
+
+        Raises InvalidInput when there is no address, InvalidRequest when the limits or the time make no sense.
         """
         url, key = knowledge_url_from_environment(), api_key_from_environment()
-        connection, queries = _shared_connections(url, query_url_from_environment(), key, transport)
+        if timeout_s is not None and not 0 < timeout_s < math.inf:
+            raise InvalidRequest("timeout_s must be a number of seconds above 0")
+        deadline_s = timeout_s or timeout_from_environment() or ANALYSIS_TIMEOUT_S
+        connection, queries = _shared_connections(url, query_url_from_environment(), key, transport, deadline_s)
         client = cls.__new__(cls)
         client._set_up(connection, queries, Asker.of_email(email), cache, None, is_shared=True)
         return client
@@ -257,9 +268,11 @@ def _connections(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     retry: RetryPolicy | None = None,
     transport: httpx.AsyncBaseTransport | None,
+    deadline_s: float | None = None,
 ) -> tuple[StoreConnection, StoreConnection]:
     """For everything, and for questions; one and the same without ``query_url``."""
-    connect = partial(StoreConnection, timeout_s=timeout_s, retry=retry or RetryPolicy(), transport=transport)
+    retry = retry or RetryPolicy()
+    connect = partial(StoreConnection, timeout_s=timeout_s, retry=retry, transport=transport, deadline_s=deadline_s)
     connection = connect(url, api_key)
     if query_url is None:
         return connection, connection
@@ -271,6 +284,10 @@ def _connections(
 
 @lru_cache(maxsize=4)
 def _shared_connections(
-    url: str, query_url: str | None, api_key: str | None, transport: httpx.AsyncBaseTransport | None
+    url: str,
+    query_url: str | None,
+    api_key: str | None,
+    transport: httpx.AsyncBaseTransport | None,
+    deadline_s: float,
 ) -> tuple[StoreConnection, StoreConnection]:
-    return _connections(url, query_url, api_key, transport=transport)
+    return _connections(url, query_url, api_key, transport=transport, deadline_s=deadline_s)

@@ -50,7 +50,9 @@ class StoreConnection:
         retry: RetryPolicy,
         transport: httpx.AsyncBaseTransport | None,
         auth: httpx.Auth | None = None,
+        deadline_s: float | None = None,
     ) -> None:
+        """``timeout_s`` is for each wait of one request, ``deadline_s`` for a call with all its repetitions."""
         self.url = _checked_url(url)
         self._headers = {"Accept": "application/json"}
         if api_key is not None:
@@ -59,6 +61,7 @@ class StoreConnection:
         self._retry = retry
         self._transport = transport
         self._auth = auth
+        self._deadline_s = deadline_s
         self._http: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -85,6 +88,15 @@ class StoreConnection:
         connection was made. Nothing is sent again after another 4xx, nor after our own time-out: the store is busy
         enough. Redirections are not followed, for the key would go with them.
         """
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await self._repeat(answer, method, path, body, is_repeatable, above_api)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"no answer from {self.url} within {self._deadline_s:g} s") from error
+
+    async def _repeat(
+        self, answer: type[Model], method: str, path: str, body: bytes | None, is_repeatable: bool, above_api: bool
+    ) -> Model:
         url = (self.url.removesuffix(API_PATH) if above_api else self.url) + path
         attempt = 1
         while True:

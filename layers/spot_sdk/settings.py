@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 from spot_sdk.errors import InvalidInput
@@ -10,6 +11,7 @@ from spot_sdk.signing import AwsCredentials
 URL_VARIABLE = "SPOT_KNOWLEDGE_URL"
 QUERY_URL_VARIABLE = "SPOT_KNOWLEDGE_QUERY_URL"
 KEY_VARIABLE = "SPOT_INTERNAL_API_KEY"
+TIMEOUT_VARIABLE = "SPOT_KNOWLEDGE_TIMEOUT_S"
 
 
 def knowledge_url_from_environment() -> str:
@@ -30,6 +32,20 @@ def api_key_from_environment() -> str | None:
 def query_url_from_environment() -> str | None:
     """The address that questions go to instead, such as a Lambda function's own; None when there is none."""
     return os.environ.get(QUERY_URL_VARIABLE, "").strip() or None
+
+
+def timeout_from_environment() -> float | None:
+    """Seconds that an analyzer's question may take, or None. Raises InvalidInput for what is no such number."""
+    text = os.environ.get(TIMEOUT_VARIABLE, "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise InvalidInput(f"{TIMEOUT_VARIABLE} is not a number of seconds above 0")
+    return seconds
 
 
 def aws_credentials_from_environment() -> AwsCredentials | None:

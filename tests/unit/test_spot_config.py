@@ -124,7 +124,7 @@ def test_a_file_that_declares_nothing_is_valid(text: str) -> None:
         (changed("min_score_floor: 0.3", "min_score_floor: true"), 14, "retrieval_limits.min_score_floor", "number"),
         (changed("name: enrichment", "name: ''"), 11, "stages.0.name", "at least 1"),
         (changed("  - name: enrichment\n", "  - title: x\n"), 11, "stages.0.name", "required"),
-        (changed("- id: analyzer-rules", "- id: ''"), 17, "stages.0.analyzers.1.id", "at least 1"),
+        (changed("- id: analyzer-rules", "- id: ''"), 17, "stages.0.analyzers.1.id", "pattern"),
         (changed("stages:", "steps:"), 10, "steps", "not permitted"),
         (one_provider("enabled: true"), 3, "plugins.context_providers.wiki.url", "required"),
     ],

@@ -26,7 +26,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from knowledge.sync.cron import CronError, translate
-from spot_sdk.documents import RetrievalLimits
+from spot_sdk.workflow import WorkflowStage
 
 MAX_URL_LENGTH = 2_000
 MAX_TIMEOUT_MS = 840_000  # a Lambda function lives 15 minutes; one is left for recording how it went
@@ -86,18 +86,6 @@ class SyncSection(_Section):
     allow_http_hosts: list[str] = []
 
 
-class Analyzer(_Section):
-    id: Annotated[str, Field(min_length=1)]
-
-
-class Stage(_Section):
-    """A step of the analysis workflow, and the caps on what its analyzers may fetch."""
-
-    name: Annotated[str, Field(min_length=1)]
-    retrieval_limits: RetrievalLimits | None = None
-    analyzers: list[Analyzer] = []
-
-
 ProviderId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
 
 
@@ -110,7 +98,7 @@ class SpotConfig(_Section):
 
     plugins: Plugins = Plugins()
     sync: SyncSection = SyncSection()
-    stages: list[Stage] = []
+    stages: list[WorkflowStage] = []
 
     @property
     def providers(self) -> dict[str, Provider]:

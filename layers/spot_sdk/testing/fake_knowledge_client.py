@@ -89,7 +89,9 @@ class FakeKnowledgeClient:
         """Another client of the same store; environment, cache and transport are not looked at."""
         return self._sibling(Asker(retrieval_limits))
 
-    def for_analysis(self, email: AnalysedEmail, *, cache: object = None, transport: object = None) -> Self:
+    def for_analysis(
+        self, email: AnalysedEmail, *, cache: object = None, timeout_s: object = None, transport: object = None
+    ) -> Self:
         """A client of the same store for the analysis of one e-mail."""
         return self._sibling(Asker.of_email(email))
 

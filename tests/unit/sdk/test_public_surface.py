@@ -22,10 +22,14 @@ def public(kind: type) -> set[str]:
 
 
 def test_the_package_exports_the_designs_names():
-    assert spot_sdk.__all__ == ["KnowledgeClient", "KnowledgeDocument", "KnowledgeTag", "RetrievalLimits", "chunk_text"]
+    design = {"KnowledgeClient", "KnowledgeDocument", "KnowledgeTag", "RetrievalLimits", "chunk_text"}
+    analysis = {"AnalysisIndicator", "AnalysisRequest", "AnalysisResult", "DocumentEvidence", "Email", "WorkflowStage"}
+    assert set(spot_sdk.__all__) == design | analysis
     for name in spot_sdk.__all__:
-        assert getattr(spot_sdk, name) is getattr(spot_sdk.knowledge, name)
+        assert getattr(spot_sdk, name).__name__ == name
         assert name in dir(spot_sdk)
+    for name in design:
+        assert getattr(spot_sdk, name) is getattr(spot_sdk.knowledge, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = spot_sdk.nothing  # type: ignore[attr-defined]
 
