@@ -47,8 +47,8 @@ def assert_covers(text: str, spans: list[tuple[int, int]], max_chars: int, overl
 
 def is_odd_cluster(text: str) -> bool:
     """Sequences that we keep together and the standard may not: a joiner or a virama in a strange place, marks that
-    take up room, and characters that are newer than this Python."""
-    return any(c in "\u200d\u094d" or unicodedata.category(c) in ("Mc", "Cn") for c in text)
+    take up room, signs that join only letters of their scripts, and characters that are newer than this Python."""
+    return any(c in "\u200d\u094d\u1cf5\u1cf6\U00011a3a" or unicodedata.category(c) in ("Mc", "Cn") for c in text)
 
 
 @given(texts, sizes)
