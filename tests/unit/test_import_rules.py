@@ -22,6 +22,7 @@ PACKAGES = (
     "mcp_server",
     "examples/providers",
     "examples/analyzers",
+    "examples/workflow",
 )
 CONTRACTS = [
     contract["name"]
@@ -67,6 +68,11 @@ OFFENCES = [
     ("examples.providers", "import knowledge.settings", "example providers know the SDK only, as anybody's do"),
     ("local", "import examples.analyzers.settings", "nothing imports a leaf"),
     ("examples.analyzers", "import knowledge.settings", "example analyzers know the SDK only, as anybody's do"),
+    (
+        "examples.workflow",
+        "import examples.analyzers.settings",
+        "the example workflow knows the SDK only, and no analyzer",
+    ),
     ("examples.analyzers.llm", "import examples.analyzers.rules.weights", "example analyzers do not know each other"),
 ]
 
