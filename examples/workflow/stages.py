@@ -18,7 +18,7 @@ class StagesError(Exception):
 
 
 def read_stages(path: Path) -> list[WorkflowStage]:
-    """What ``stages`` in a ``spot.yaml`` lists, in order; the rest of the file is the platform's. Raises StagesError."""
+    """What ``stages`` in a ``spot.yaml`` lists, in order; the rest of it is the platform's. Raises StagesError."""
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 import httpx
 
@@ -120,7 +121,7 @@ class KnowledgeClient:
         """A client for the analysis of one e-mail: ``fetch`` asks with its text by default, within its limits.
 
         Address and key come from the environment. The clients made here share their connections, which stay open for
-        the next e-mail, so there is no need to close one.
+        the next e-mail, so there is no need to close one; ``close_shared`` is for the end of the process.
 
         A call ends after ``timeout_s``, whatever the store does: with DeadlineExceeded, for the mail cannot wait. By
         default that is SPOT_KNOWLEDGE_TIMEOUT_S, or 5 seconds.
@@ -149,6 +150,12 @@ class KnowledgeClient:
         if not self._is_shared:
             await self._connection.close()
             await self._queries.close()
+
+    @staticmethod
+    async def close_shared() -> None:
+        """Close what the clients of ``for_analysis`` keep open in this event loop; a later call opens new ones."""
+        for connection in list(_SHARED):
+            await connection.close()
 
     # --- providers write -------------------------------------------------------------------------------------------
 
@@ -290,4 +297,9 @@ def _shared_connections(
     transport: httpx.AsyncBaseTransport | None,
     deadline_s: float,
 ) -> tuple[StoreConnection, StoreConnection]:
-    return _connections(url, query_url, api_key, transport=transport, deadline_s=deadline_s)
+    connections = _connections(url, query_url, api_key, transport=transport, deadline_s=deadline_s)
+    _SHARED.update(connections)
+    return connections
+
+
+_SHARED: WeakSet[StoreConnection] = WeakSet()

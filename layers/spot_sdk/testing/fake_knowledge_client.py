@@ -103,6 +103,9 @@ class FakeKnowledgeClient:
     ) -> None:
         await self.close()
 
+    async def close_shared(self) -> None:
+        """There is nothing to close."""
+
     async def close(self) -> None:
         """There is nothing to close; what was stored stays."""
 

@@ -64,6 +64,7 @@ def test_the_client_has_these_methods():
         "ask",
         "bulk_upsert",
         "close",
+        "close_shared",
         "delete",
         "delete_many",
         "fetch",
