@@ -65,6 +65,10 @@ bench: .dev .bench  ## compare filtered retrieval with peers, half an hour (ARGS
 bench-growth: .dev  ## query time at 10,000, 100,000 and 1,000,000 documents, hours (ARGS="--sizes 10000 100000")
 	@exec .venv/bin/python -m bench.growth $(ARGS)
 
+.PHONY: fuzz-mail
+fuzz-mail: .dev  ## read 100,000 mutated mails, some minutes (MAIL_FUZZ_INPUTS for more or fewer)
+	@MAIL_FUZZ_INPUTS=$${MAIL_FUZZ_INPUTS:-100000} exec .venv/bin/python -m pytest tests/unit/sdk/test_email_fuzz.py --timeout 7200 $(ARGS)
+
 .PHONY: screenshots
 screenshots: .dev  ## take the console's pictures in docs/images anew, of the stack that runs in KNOWLEDGE_HOME
 	@exec .venv/bin/python tools/screenshots.py --home $(KNOWLEDGE_HOME)

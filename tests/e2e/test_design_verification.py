@@ -8,16 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import psycopg
@@ -28,12 +24,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from cli.database import stack_variables
 from examples.workflow.runner import StageOutcome, StageRunner
-from local.home import Home
-from local.settings import CHECKOUT, child_environment
 from spot_sdk import AnalysisRequest, AnalysisResult, Email, KnowledgeClient, RetrievalLimits, WorkflowStage
 from spot_sdk.workflow import StageAnalyzer
+from tests.e2e.conftest import Stack
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -56,61 +50,12 @@ POLICY = {"id": "p:1", "content": "Gift cards are never bought by mail.", "tags"
 BY_HAND = [EXECUTIVE, CLERK, DIRECTOR, *WIKI, POLICY]
 
 
-class Stack(NamedTuple):
-    url: str
-    api: str
-    key: str
-    variables: dict[str, str]
-    home: Home
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"X-Internal-API-Key": self.key}
-
-    def post(self, path: str, body: Any, **headers: str) -> dict[str, Any]:
-        answer = httpx.post(f"{self.api}{path}", json=body, headers=self.headers | headers, timeout=30)
-        assert answer.is_success, answer.text
-        return answer.json()
-
-    def ids(self, tags: str | None, text: str = "invoices and gift cards") -> set[str]:
-        asked = {"text": text, "top_k": 50} | ({} if tags is None else {"tags": tags})
-        return {document["id"] for document in self.post("/query", asked)["documents"]}
-
-    def invoke(self, function: str) -> dict[str, Any]:
-        answer = httpx.post(f"{self.url}/2015-03-31/functions/{function}/invocations", content=b"{}", timeout=60)
-        assert "X-Amz-Function-Error" not in answer.headers, answer.text
-        return answer.json()
-
-
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    home = Home(tmp_path_factory.mktemp("verification") / "home")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    environment = child_environment(KNOWLEDGE_HOME=str(home.path), PORT=str(port), EMBEDDING_BACKEND="hash")
-    command = [sys.executable, "-c", "from cli.main import main; main()", "up", "--empty"]
-    with subprocess.Popen(command, env=environment, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as up:
-        try:
-            assert up.stderr is not None
-            said = ""
-            for line in up.stderr:
-                said += line
-                if "Ctrl-C stops everything" in line:
-                    break
-            running = home.running_stack()
-            assert running is not None, said
-            variables = dict(stack_variables((home, running)))
-            yield Stack(running.url, running.knowledge_url, home.api_key(), variables, home)
-        finally:
-            up.send_signal(signal.SIGINT)
-            up.communicate(timeout=120)
-
-
-@pytest.fixture(scope="module")
-def filled(stack: Stack) -> Stack:
+def filled(empty_stack: Stack) -> Iterator[Stack]:
     for document in BY_HAND:
-        stack.post("/upsert", document)
-    return stack
+        empty_stack.post("/upsert", document)
+    yield empty_stack
+    empty_stack.post("/delete", {"ids": [document["id"] for document in BY_HAND]})
 
 
 class FakeProvider(ThreadingHTTPServer):
@@ -205,8 +150,8 @@ def of_the_stack(filled: Stack, monkeypatch: pytest.MonkeyPatch) -> Stack:
 # The section's points
 
 
-def test_2_the_service_is_healthy(stack: Stack) -> None:
-    assert httpx.get(f"{stack.url}/health").json() == {"status": "ok"}
+def test_2_the_service_is_healthy(empty_stack: Stack) -> None:
+    assert httpx.get(f"{empty_stack.url}/health").json() == {"status": "ok"}
 
 
 def test_3_documents_put_in_by_hand_are_rows_with_embeddings(filled: Stack) -> None:
