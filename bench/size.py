@@ -2,9 +2,9 @@
 
     .venv/bin/python -m bench.size [--documents 3000] [--dimensions 384 512 1024] [--characters 800]
 
-Starts a PostgreSQL of its own in a temporary folder and stores documents of random words with random vectors, in batches,
-with all indexes in place. Prints bytes a document by table and index, and the processor time of the server. The counts of
-words (``knowledge_word_*``) are left out: they grow with the vocabulary and not with the documents.
+Starts a PostgreSQL of its own in a temporary folder and stores documents of random words with random vectors, in
+batches, with all indexes in place. Prints bytes a document by table and index, and the processor time of the server.
+The counts of words (``knowledge_word_*``) are left out: they grow with the vocabulary and not with the documents.
 """
 
 from __future__ import annotations
