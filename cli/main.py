@@ -20,6 +20,7 @@ from cli.exits import ExitCode, describe, exit_code
 from cli.ingest import ingest
 from cli.items import app as items
 from cli.keys import app as keys
+from cli.mcp import mcp
 from cli.output import note
 from cli.query import query
 from cli.reembed import reembed
@@ -96,7 +97,7 @@ def options(
 for command in (up, demo, query, analyze, ingest, delete, stats, export):
     app.command()(command)
 app.command("import")(import_)
-for command in (migrate, doctor, reembed, dsn, version):
+for command in (migrate, doctor, reembed, dsn, mcp, version):
     app.command()(command)
 for command in (sync, providers):
     app.command()(command)
