@@ -51,7 +51,7 @@ def make_server(layer: KnowledgeLayer, session: Session, *, write_enabled: bool 
         tool = tools.get(request.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {request.name}")
-        return await anyio.to_thread.run_sync(_call, tool, desk, request.arguments or {})
+        return await anyio.to_thread.run_sync(call, tool, desk, request.arguments or {})
 
     server: Server[Any] = Server(
         "knowledge-layer",
@@ -65,7 +65,8 @@ def make_server(layer: KnowledgeLayer, session: Session, *, write_enabled: bool 
     return server
 
 
-def _call(tool: KlTool[Any], desk: Desk, arguments: dict[str, Any]) -> CallToolResult:
+def call(tool: KlTool[Any], desk: Desk, arguments: dict[str, Any]) -> CallToolResult:
+    """What a tool answers. Whatever goes wrong is an answer as well, so that the session goes on."""
     try:
         return answer(tool.run(desk, tool.takes.model_validate(arguments)))
     except ValidationError as error:
