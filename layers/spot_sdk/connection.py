@@ -88,10 +88,13 @@ class StoreConnection:
         connection was made. Nothing is sent again after another 4xx, nor after our own time-out: the store is busy
         enough. Redirections are not followed, for the key would go with them.
         """
+        deadline = asyncio.timeout(self._deadline_s)
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with deadline:
                 return await self._repeat(answer, method, path, body, is_repeatable, above_api)
         except TimeoutError as error:
+            if not deadline.expired():
+                raise
             raise DeadlineExceeded(f"no answer from {self.url} within {self._deadline_s:g} s") from error
 
     async def _repeat(
