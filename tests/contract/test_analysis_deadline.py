@@ -27,6 +27,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(autouse=True)
+async def _closed(anyio_backend: str) -> AsyncIterator[None]:
+    yield
+    await KnowledgeClient.close_shared()
+
+
 async def freeze(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read(65_536)
     await asyncio.sleep(60)
