@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Generator, Iterator
@@ -126,3 +127,21 @@ def test_connections_that_the_server_ended_are_replaced(own: Database, server: E
 def test_one_connection_serves_many_threads_in_turn(own: Database) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: one(own), range(64))) == [1] * 64
+
+
+def test_an_answer_that_does_not_fit_its_question_is_a_lost_connection(database_url: str) -> None:
+    """A pooler that ends a connection may say so in the place of an answer; psycopg then knows no SQLSTATE."""
+    asked: list[int] = []
+
+    def work(transaction: psycopg.Cursor[dict[str, int]]) -> object:
+        asked.append(1)
+        if len(asked) == 1:
+            raise psycopg.InternalError("received 2 results from command 'BEGIN'")
+        return transaction.execute("SELECT 1 AS n").fetchone()
+
+    with contextlib.closing(Database(lambda: database_url)) as database:
+        assert database.run(work) == {"n": 1}
+        asked.clear()
+        with pytest.raises(StoreUnavailable):
+            database.run(work, repeat_after_loss=False)
+    assert asked == [1]

@@ -31,10 +31,15 @@ def is_repeatable(error: psycopg.Error) -> bool:
     return error.sqlstate in _REPEATABLE
 
 
+# Without a SQLSTATE: the driver's own words for a connection that ended, or whose answers do not fit the questions, as
+# when a pooler says why it ends it in the place of an answer.
+_OF_THE_CONNECTION = (psycopg.OperationalError, psycopg.InternalError)
+
+
 def is_connection_lost(error: psycopg.Error) -> bool:
     """True when the connection is of no use any more, whatever it says of itself."""
     if error.sqlstate is None:
-        return isinstance(error, psycopg.OperationalError)
+        return isinstance(error, _OF_THE_CONNECTION)
     return error.sqlstate.startswith(("08", "57P"))
 
 
@@ -47,7 +52,7 @@ def translate(error: psycopg.Error) -> KnowledgeError:
     if state in ("42P01", "42703", "42704"):  # undefined table, column, type
         return StoreUnavailable(_NO_SCHEMA)
     if state is None:
-        kind = StoreUnavailable if isinstance(error, psycopg.OperationalError) else InternalError
+        kind = StoreUnavailable if isinstance(error, _OF_THE_CONNECTION) else InternalError
     else:
         kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2]) or InternalError
     if state is None and any(sign in str(error) for sign in _TOO_MANY_CONNECTIONS):
