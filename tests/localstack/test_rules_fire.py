@@ -127,7 +127,7 @@ def test_an_applied_schedule_fires_and_its_message_has_the_provider_sync(
     event = json.loads(message["Body"])
     assert (event["trigger"], event["provider_id"]) == ("schedule", "wiki")
 
-    context: Any = SimpleNamespace(get_remaining_time_in_millis=lambda: 60_000)
+    context: Any = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: 60_000)
     assert handler(event, context)["status"] == "succeeded"
     (call,) = provider.calls
     assert (call["path"], call["key"]) == ("/internal/sync", SYNC_KEY)
